@@ -1,0 +1,36 @@
+"""The command line: `toolspeak COMMAND`.
+
+The only part of toolspeak that prints. Each command is a module of this package and is imported when it is
+asked for, so that a command pays for nothing but itself. To add one: write the module, name it in `_COMMANDS`.
+Exit status: 0 done, 1 failed, 2 the command line or its input is wrong.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+__all__ = ["main"]
+
+#: Command -> module that holds a click command named `command`.
+_COMMANDS = {
+    "parse": "toolspeak.cli.parse",
+}
+
+
+class _LazyGroup(click.Group):
+    """A group that imports a command only when it runs (or is listed)."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        module = _COMMANDS.get(cmd_name)
+        return import_module(module).command if module else None
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="toolspeak", message="%(prog)s %(version)s")
+def main() -> None:
+    """Tool calling for any language model."""

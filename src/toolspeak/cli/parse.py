@@ -1,0 +1,132 @@
+"""`toolspeak parse`: the calls in a text that a model wrote, as JSON.
+
+A thin face over `toolspeak.parse` and `toolspeak.Scanner`; it decides nothing itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any, Literal, cast
+
+import click
+import msgspec
+
+import toolspeak as ts
+
+from ..errors import UsageError
+from ._io import CliError, chunks, read_json, read_text, write_json
+
+__all__ = ["command"]
+
+Policy = Literal["strict", "standard", "eager"]
+
+_EXAMPLES = """\b
+Examples:
+  toolspeak parse answer.txt
+  toolspeak parse --tools tools.json --policy strict < answer.txt
+  some-model | toolspeak parse --stream
+  toolspeak parse --untrusted page.html --candidates answer.txt
+"""
+
+
+@click.command("parse", epilog=_EXAMPLES)
+@click.option("--tools", metavar="TOOLS.JSON", help="The tools the model was offered: a JSON list in OpenAI's shape.")
+@click.option(
+    "--policy",
+    type=click.Choice(["strict", "standard", "eager"]),
+    default="standard",
+    show_default=True,
+    help="How much evidence a call needs.",
+)
+@click.option("--dialect", metavar="NAME", default="auto", show_default=True, help="How calls look in the text.")
+@click.option("--nonce", metavar="WORD", help="Only marks that carry this word open a call.")
+@click.option(
+    "--untrusted",
+    metavar="FILE",
+    multiple=True,
+    help="A text the model was shown; a call copied from it does not count. May be repeated.",
+)
+@click.option("--candidates", is_flag=True, help="Also print what looked like a call, with verdict and reason.")
+@click.option("--stream", is_flag=True, help="Print one JSON line per event, as the text arrives.")
+@click.argument("file", default="-")
+def command(
+    tools: str | None,
+    policy: Policy,
+    dialect: str,
+    nonce: str | None,
+    untrusted: tuple[str, ...],
+    candidates: bool,
+    stream: bool,
+    file: str,
+) -> None:
+    """Find the tool calls in the text of FILE (default: stdin) and print them as JSON.
+
+    The result is one object: {"text", "reasoning", "calls": [{"name", "arguments"}], "complete", "notes"}.
+    """
+    if stream and candidates:
+        raise CliError("--stream and --candidates exclude each other", hint="leave one of them out")
+    if [file, *untrusted, tools].count("-") > 1:
+        raise CliError("stdin can be read only once", hint="name a file instead of one of the -")
+    options: dict[str, Any] = {
+        "tools": _read_tools(tools),
+        "policy": policy,
+        "dialect": dialect,
+        "nonce": nonce,
+        "untrusted": tuple(read_text(name) for name in untrusted),
+    }
+    with _usage_errors():
+        if stream:
+            _print_events(file, options)
+        else:
+            _print_result(file, options, candidates=candidates)
+
+
+def _print_result(file: str, options: dict[str, Any], *, candidates: bool) -> None:
+    parsed = ts.parse(read_text(file), **options)
+    result: dict[str, Any] = {
+        "text": parsed.text,
+        "reasoning": parsed.reasoning,
+        "calls": [{"name": call.name, "arguments": call.arguments} for call in parsed.calls],
+        "complete": parsed.complete,
+        "notes": _plain(parsed.notes),
+    }
+    if candidates:
+        result["candidates"] = _plain(parsed.candidates)
+    write_json(result, indent=2)
+
+
+def _print_events(file: str, options: dict[str, Any]) -> None:
+    scanner = ts.Scanner(**options)
+    for chunk in chunks(file):
+        _write_events(scanner.feed(chunk))
+    _write_events(scanner.close())
+
+
+def _write_events(events: list[Any]) -> None:
+    for event in events:
+        write_json({"type": type(event).__name__, **_plain(event)})
+
+
+def _plain(value: Any) -> Any:
+    return msgspec.to_builtins(value, enc_hook=str)
+
+
+def _read_tools(name: str | None) -> list[Any] | None:
+    if name is None:
+        return None
+    value = read_json(name, "the tools file")
+    if isinstance(value, dict):
+        value = cast(dict[str, Any], value).get("tools")  # a whole request body, as clients send it
+    if not isinstance(value, list):
+        raise CliError(f"the tools file `{name}` does not hold a list of tools", hint='use [{"type": "function", ...}]')
+    return cast(list[Any], value)
+
+
+@contextmanager
+def _usage_errors() -> Generator[None]:
+    """A mistake of the caller, told the way the command line tells its own."""
+    try:
+        yield
+    except UsageError as error:
+        raise CliError(str(error.args[0]), hint=error.hint) from None

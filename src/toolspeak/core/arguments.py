@@ -1,0 +1,219 @@
+"""The arguments of one call, from tokens to strict JSON fragments.
+
+The commit rule: what has been streamed cannot be taken back. A string that the schema plainly wants as a
+string flows as it comes. Every other value is held to its end, aligned to its schema, then sent. What the
+schema forbids or does not know how to place waits for the end of the object. Where the schema judges the
+object as a whole, the whole object is held.
+
+Above: `builder`. Below: `lenient_json`, `lenient_text`, `schema`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from .lenient_json import (
+    ARRAY,
+    END_ARRAY,
+    END_OBJECT,
+    END_STRING,
+    KEY,
+    OBJECT,
+    PART,
+    STRING,
+    Token,
+    Writer,
+)
+from .lenient_text import read_value
+from .literals import escape_text
+from .model import JSONObject, JSONValue, Note
+from .schema import ArgumentSchema
+
+__all__ = ["Arguments", "Settled", "to_json"]
+
+_NESTING = {OBJECT: 1, ARRAY: 1, STRING: 1, END_OBJECT: -1, END_ARRAY: -1, END_STRING: -1}
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.decode
+
+
+def to_json(value: JSONValue) -> str:
+    """Strict JSON text of a value."""
+    return _encode(value).decode()
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """The finished arguments: the object, what was done to it, and what is still wrong with it."""
+
+    value: JSONValue
+    notes: tuple[Note, ...]
+    problems: tuple[str, ...]
+
+
+class Arguments:
+    """Collects the tokens of one argument value. `take()` gives the fragments that are ready."""
+
+    def __init__(self, schema: ArgumentSchema) -> None:
+        self._schema = schema
+        self._fragments: list[str] = []
+        self._taken = 0
+        self._in_object = False  # the root is an object whose properties are sent one by one
+        self._key = ""
+        self._live = False  # inside a string that flows
+        self._held: list[str] | None = None  # the value being held, as strict JSON pieces
+        self._held_depth = 0
+        self._writer = Writer()
+        self._sent: set[str] = set()
+        self._later: dict[str, JSONValue] = {}
+        self._notes: list[Note] = []
+        self._root = ""  # JSON text of a root that was held
+
+    @property
+    def live(self) -> bool:
+        """Whether text that comes now flows straight into the fragments."""
+        return self._live
+
+    def push(self, text: str) -> None:
+        """A piece of the live string, already in strict form, that the caller has sent itself."""
+        self._fragments.append(text)
+        self._taken += 1
+
+    def take(self) -> str:
+        """What became certain since the last call."""
+        if self._taken == len(self._fragments):
+            return ""
+        ready = "".join(self._fragments[self._taken :])
+        self._taken = len(self._fragments)
+        return ready
+
+    def token(self, token: Token) -> None:
+        """One token of the value."""
+        kind, text = token
+        if self._live:
+            self._fragments.append(text if kind == PART else '"')
+            self._live = kind == PART
+        elif self._held is not None:
+            self._hold(self._held, token)
+        elif not self._in_object:
+            self._open(token)
+        elif kind == KEY:
+            self._key = text
+        elif kind != END_OBJECT:
+            self._start_value(token)
+
+    def _open(self, token: Token) -> None:
+        if token[0] == OBJECT and self._schema.piecewise:
+            self._in_object = True
+        else:
+            self._begin_hold(token)
+
+    def _start_value(self, token: Token) -> None:
+        strings = self._schema.live_strings
+        flows = token[0] == STRING and (strings is None or self._key in strings)
+        if flows and not self._waits(self._key):
+            self._begin_property()
+            self._fragments.append('"')
+            self._live = True
+        else:
+            self._begin_hold(token)
+
+    def _begin_property(self) -> None:
+        comma = "," if self._sent else "{"
+        self._sent.add(self._key)
+        self._fragments.append(f'{comma}"{escape_text(self._key)}":')
+
+    def _begin_hold(self, token: Token) -> None:
+        self._held = []
+        self._held_depth = 0
+        self._writer = Writer()
+        self._hold(self._held, token)
+
+    def _hold(self, held: list[str], token: Token) -> None:
+        """Keep a value until it is complete."""
+        kind = token[0]
+        held.append(self._writer.write(token))
+        self._held_depth += _NESTING.get(kind, 0)
+        if self._held_depth == 0:
+            self._held = None
+            self._end_value("".join(held))
+
+    def _end_value(self, text: str) -> None:
+        if not self._in_object:
+            self._root = text
+            return
+        value = _decode(text)
+        if self._waits(self._key):
+            self._later[self._key] = value
+            return
+        aligned = self._schema.align_property(self._key, value)
+        self._notes.extend(aligned.notes)
+        self._begin_property()
+        self._fragments.append(to_json(aligned.value))
+
+    def _waits(self, key: str) -> bool:
+        """Whether a property can only be placed when the whole object is known."""
+        return key.startswith("#") or key in self._sent or self._schema.forbids(key)
+
+    def abandon(self) -> None:
+        """The value cannot be finished: close what has been sent, so that the fragments are still one object."""
+        if self._live:
+            self._fragments.append('"')
+        self._fragments.append("}" if self._sent else "{}")
+
+    def settle(self) -> Settled:
+        """The value has ended: align what was held and judge the whole."""
+        if not self._in_object:
+            return self._settle_root()
+        later = self._placed()
+        sent: JSONObject = _decode("".join(self._fragments) + "}") if self._sent else {}
+        if later or not self._sent:
+            sent = self._send_rest(sent, later)
+        self._fragments.append("}")
+        return Settled(sent, tuple(self._notes), self._schema.problems(sent))
+
+    def _send_rest(self, sent: JSONObject, later: JSONObject) -> JSONObject:
+        aligned = self._schema.align({**sent, **later})
+        self._notes.extend(aligned.notes)
+        whole: JSONObject = aligned.value if isinstance(aligned.value, dict) else {}
+        if not self._sent:
+            self._fragments.append("{")
+        for key, value in whole.items():
+            if key in sent:
+                continue
+            comma = "," if sent else ""
+            sent[key] = value
+            self._fragments.append(f'{comma}"{escape_text(key)}":{to_json(value)}')
+        return sent
+
+    def _placed(self) -> JSONObject:
+        """What waited, with positional values under the names of the schema."""
+        later: JSONObject = {}
+        names = iter(self._schema.names)
+        for key, value in self._later.items():
+            if not key.startswith("#"):
+                later[key] = value
+                continue
+            if key == "#0" and len(self._later) == 1 and isinstance(value, dict):
+                return value  # pyright: ignore[reportUnknownVariableType]
+            name = next((name for name in names if name not in self._sent), "")
+            self._notes.append(Note("positional_argument", name))
+            later[name or key] = value
+        return later
+
+    def _settle_root(self) -> Settled:
+        value: JSONValue = _decode(self._root) if self._root else {}
+        if isinstance(value, str):
+            read = read_value(value)
+            if isinstance(read.value, dict) and read.status == "complete":
+                self._notes.append(Note("string_arguments"))
+                self._notes.extend(read.notes)
+                value = read.value
+        aligned = self._schema.align(value)
+        self._notes.extend(aligned.notes)
+        problems = aligned.problems
+        if not isinstance(aligned.value, dict):
+            problems = problems or ("the arguments are not an object",)
+            self._fragments.append("{}")
+        else:
+            self._fragments.append(to_json(aligned.value))
+        return Settled(aligned.value, tuple(self._notes), problems)

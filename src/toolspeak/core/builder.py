@@ -1,0 +1,227 @@
+"""One candidate call, from its first sign to `CallEnd` or to nothing.
+
+A reader of some dialect tells the builder the name, the argument tokens and the end; the builder asks the
+evidence table, streams what may be streamed and judges the rest. Above: `dialects`. Below: `arguments`,
+`desk`, `evidence`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from .arguments import Arguments, Settled
+from .desk import Desk
+from .events import CallArgs, CallEnd, CallStart, Candidate, Judged, Verdict
+from .evidence import REGION_REASONS, Evidence, judge_end, judge_name
+from .lenient_json import REFUSED, VALUE_CHANGING, Token
+from .model import Note
+
+__all__ = ["CallBuilder"]
+
+#: `new`: no name yet. `live`: going out. `held`: waiting for its end. `tail`: complete, waiting for what
+#: follows. `done`, `rejected`: decided.
+State = Literal["new", "live", "held", "tail", "done", "rejected"]
+
+
+class CallBuilder:
+    """A candidate. `state` says how it stands."""
+
+    def __init__(self, desk: Desk, evidence: Evidence) -> None:
+        self._desk = desk
+        self.evidence = evidence
+        self.state: State = "new"
+        self.name = ""
+        self._index = -1
+        self._arguments: Arguments | None = None
+        self._early: list[Token] = []  # argument tokens that came before the name
+        self._notes: list[Note] = []
+        self._settled = Settled(None, (), ())
+        self._problems: tuple[str, ...] = ()
+        self.reason = ""
+
+    @property
+    def arguments(self) -> Arguments | None:
+        """The arguments, once the name is known."""
+        return self._arguments
+
+    @property
+    def stops_region(self) -> bool:
+        """Rejected for a reason that holds for everything in the same marks."""
+        return self.state == "rejected" and self.reason in REGION_REASONS
+
+    def note(self, *notes: Note) -> None:
+        """Something that a reader repaired."""
+        self._notes.extend(notes)
+
+    def take_name(self, name: str, *, hold: bool = False) -> bool:
+        """The name is known; False when this is not a call. `hold` keeps a call back although its marks are strong."""
+        self.name = name
+        self.evidence = msgspec.structs.replace(self.evidence, known=self._desk.knows(name))
+        decision = judge_name(self.evidence, self._desk.policy)
+        if decision.action == "reject" or not name:
+            self._reject(decision.reason if name else "no_name", "reasoning" if self.evidence.in_reasoning else "text")
+            return False
+        self._arguments = Arguments(self._desk.schema(name))
+        live = decision.action == "live" and not hold and not self._desk.may_echo(name)
+        self.state = "live" if live else "held"
+        if live:
+            self._start()
+        for token in self._early:
+            self.token(token)
+        self._early = []
+        return True
+
+    def go_live(self) -> None:
+        """What was held for want of structure has shown enough of it."""
+        if self.state == "held" and self.evidence.wrapper == "strong" and not self._desk.may_echo(self.name):
+            self.state = "live"
+            self._start()
+            self._flow()
+
+    def _start(self) -> None:
+        self._index = self._desk.next_index()
+        self._desk.commits += 1
+        self._desk.emit(CallStart(self._index, self.name))
+
+    def token(self, token: Token) -> None:
+        """One token of the argument value."""
+        if self._arguments is None:
+            if self.state == "new":
+                self._early.append(token)
+            return
+        self._arguments.token(token)
+
+    def tokens(self, tokens: Iterable[Token]) -> None:
+        """Several tokens; what became certain goes out."""
+        for token in tokens:
+            self.token(token)
+        self._flow()
+
+    def _flow(self) -> None:
+        if self.state != "live" or self._arguments is None:
+            return
+        ready = self._arguments.take()
+        if ready:
+            self._desk.emit(CallArgs(self._index, ready))
+
+    def pass_through(self, chunk: str) -> CallArgs:
+        """The event for a chunk of a live string that needs no reading (see `Transducer.plain_run`)."""
+        assert self._arguments is not None
+        self._arguments.push(chunk)
+        return CallArgs(self._index, chunk)
+
+    # ---- the end
+
+    def end(self) -> None:
+        """The call is complete as far as its syntax goes."""
+        if self.state not in ("live", "held") or self._arguments is None:
+            self.fail("no_name")
+            return
+        settled = self._arguments.settle()
+        self._notes.extend(settled.notes)
+        problems = self._unsafe() or settled.problems
+        if self.state == "live":
+            self._end_live(settled, problems)
+        else:
+            self._end_held(settled, problems)
+
+    def _unsafe(self) -> tuple[str, ...]:
+        """Reasons to refuse arguments that fit their schema."""
+        codes = {note.code for note in self._notes}
+        refused = codes & REFUSED
+        if refused:
+            return (f"refused: {', '.join(sorted(refused))}",)
+        if codes & VALUE_CHANGING and self._desk.side_effects(self.name):
+            self._notes.append(Note("unsafe_repair", f"`{self.name}` changes the world; its arguments were guessed"))
+            return ("a repair may have changed a value",)
+        return ()
+
+    def _end_live(self, settled: Settled, problems: tuple[str, ...]) -> None:
+        self._flow()
+        self._close(settled, problems)
+
+    def _close(self, settled: Settled, problems: tuple[str, ...]) -> None:
+        """Send the end of a call that has gone out."""
+        if problems:
+            self._notes.append(Note("arguments_invalid", f"`{self.name}`: {'; '.join(problems)}"[:500]))
+        self.state = "done"
+        self._desk.calls_seen += 1
+        self._desk.emit(CallEnd(self._index, not problems, tuple(self._notes)))
+        self._judge("invalid" if problems else "call", "arguments_invalid" if problems else "accepted", settled)
+
+    def _end_held(self, settled: Settled, problems: tuple[str, ...]) -> None:
+        echo = self._desk.is_echo(self.name, settled.value)
+        self.evidence = msgspec.structs.replace(self.evidence, fits=not problems, echo=echo)
+        self._settled = settled
+        self._problems = problems
+        self._decide()
+
+    def resolve_tail(self, answer_end: bool) -> bool:
+        """What follows the call is known; True when it is a call."""
+        self.evidence = msgspec.structs.replace(self.evidence, answer_end=answer_end)
+        self._decide()
+        return self.state == "done"
+
+    def _decide(self) -> None:
+        decision = judge_end(self.evidence, self._desk.policy)
+        if decision.action == "reject":
+            self._reject(decision.reason, "text", self._settled)
+        elif decision.action == "hold":
+            self.state = "tail"
+        else:
+            self._start()
+            assert self._arguments is not None
+            ready = self._arguments.take()
+            self._desk.emit(CallArgs(self._index, ready))
+            self._close(self._settled, self._problems)
+
+    def cut(self) -> None:
+        """The text ended inside the call."""
+        if self.state == "live":
+            self._flow()
+            self.state = "done"
+            self._desk.calls_seen += 1
+            self._desk.note("truncated_call", f"the text ended inside a call of `{self.name}`")
+            self._judge("truncated", "truncated", None)
+        elif self.state in ("new", "held"):
+            if self.evidence.wrapper == "strong":
+                self._desk.note("truncated_call", f"the text ended inside a call of `{self.name or '?'}`")
+            self._reject("truncated", "truncated")
+
+    def fail(self, reason: str) -> None:
+        """The text turned out not to be a call."""
+        if self.state == "live":
+            assert self._arguments is not None
+            self._arguments.abandon()
+            self._flow()
+            self._close(Settled(None, (), ()), (reason,))
+        elif self.state in ("new", "held"):
+            self._reject(reason, "text")
+
+    def _reject(self, reason: str, verdict: Verdict, settled: Settled | None = None) -> None:
+        self.state = "rejected"
+        self.reason = reason
+        if reason == "unknown_tool":
+            meant = self._desk.near_miss(self.name)
+            detail = f"`{self.name}` is not a tool" + (f"; `{meant}` is" if meant else "")
+            self._notes.append(Note("near_miss" if meant else "unknown_tool", detail))
+        self._judge(verdict, reason, settled)
+
+    def _judge(self, verdict: Verdict, reason: str, settled: Settled | None) -> None:
+        evidence = {name: value for name, value in msgspec.structs.asdict(self.evidence).items() if value is not None}
+        self._desk.emit(
+            Judged(
+                Candidate(
+                    name=self.name,
+                    verdict=verdict,
+                    reason=reason,
+                    dialect=self.evidence.dialect,
+                    arguments=settled.value if settled else None,
+                    evidence=evidence,
+                    notes=tuple(self._notes),
+                )
+            )
+        )

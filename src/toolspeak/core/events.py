@@ -1,0 +1,272 @@
+"""What a turn consists of, as a stream, and `fold`, which turns the stream into a reply.
+
+Every source of a turn (the scanner over plain text, a native protocol) produces these events; every face
+consumes them. There is one path: a reply that is not streamed is the fold of the stream. Above: dialects,
+protocols, the engine. Below: only the values of `model`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, TypeAlias, assert_never
+
+import msgspec
+
+from .model import JSONObject, JSONValue, Note, Opaque, ToolCall, Usage
+
+__all__ = [
+    "CallArgs",
+    "CallEnd",
+    "CallStart",
+    "Candidate",
+    "Event",
+    "Failure",
+    "Finish",
+    "FinishReason",
+    "Judged",
+    "Noted",
+    "OpaqueSeen",
+    "ReasoningDelta",
+    "Reply",
+    "TextDelta",
+    "UsageSeen",
+    "Verdict",
+    "fold",
+]
+
+FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "error", "unknown"]
+
+#: `call`: returned. `invalid`: started, but its arguments do not fit. `truncated`: cut off, never to be
+#: executed. `text`: looked like a call and was left in the text. `reasoning`: made inside a reasoning block.
+Verdict = Literal["call", "invalid", "truncated", "text", "reasoning"]
+
+
+class TextDelta(msgspec.Struct, frozen=True, tag=True, gc=False):
+    """A piece of the answer."""
+
+    text: str
+
+
+class ReasoningDelta(msgspec.Struct, frozen=True, tag=True, gc=False):
+    """A piece of the model's thinking."""
+
+    text: str
+
+
+class CallStart(msgspec.Struct, frozen=True, tag=True, gc=False):
+    """A call has begun and its name is final."""
+
+    index: int
+    name: str
+    id: str = ""
+
+
+class CallArgs(msgspec.Struct, frozen=True, tag=True, gc=False):
+    """A fragment of the arguments: all fragments of a call, joined, are one strict JSON object."""
+
+    index: int
+    fragment: str
+
+
+class CallEnd(msgspec.Struct, frozen=True, tag=True):
+    """The arguments are complete. `valid` is false when they must not be used (see `notes`)."""
+
+    index: int
+    valid: bool = True
+    notes: tuple[Note, ...] = ()
+
+
+class Candidate(msgspec.Struct, frozen=True):
+    """Something that looked like a call, what was decided about it, and why."""
+
+    name: str
+    verdict: Verdict
+    #: One word for the rule that decided, e.g. `unknown_tool`, `in_fence`, `accepted`.
+    reason: str
+    dialect: str = ""
+    arguments: JSONValue = None
+    evidence: dict[str, JSONValue] = {}
+    notes: tuple[Note, ...] = ()
+
+
+class Judged(msgspec.Struct, frozen=True, tag=True):
+    """A candidate has been decided."""
+
+    candidate: Candidate
+
+
+class Noted(msgspec.Struct, frozen=True, tag=True):
+    """A note about the turn as a whole."""
+
+    note: Note
+
+
+class OpaqueSeen(msgspec.Struct, frozen=True, tag=True):
+    """A part that is carried, not read."""
+
+    part: Opaque
+
+
+class UsageSeen(msgspec.Struct, frozen=True, tag=True):
+    """Token counts as the upstream reports them."""
+
+    usage: Usage
+
+
+class Finish(msgspec.Struct, frozen=True, tag=True):
+    """The upstream said why it stopped."""
+
+    reason: FinishReason
+
+
+class Failure(msgspec.Struct, frozen=True, tag=True):
+    """The turn broke after it had begun."""
+
+    message: str
+    kind: str = "upstream"
+
+
+Event: TypeAlias = (
+    TextDelta
+    | ReasoningDelta
+    | CallStart
+    | CallArgs
+    | CallEnd
+    | Judged
+    | Noted
+    | OpaqueSeen
+    | UsageSeen
+    | Finish
+    | Failure
+)
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """A whole turn."""
+
+    text: str = ""
+    reasoning: str = ""
+    #: Complete calls whose arguments fit their schema. Everything else that looked like a call is in `candidates`.
+    calls: tuple[ToolCall, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    notes: tuple[Note, ...] = ()
+    #: False when the text ended inside a call or a reasoning block.
+    complete: bool = True
+    finish_reason: FinishReason = "unknown"
+    usage: Usage = Usage()
+    opaque: tuple[Opaque, ...] = ()
+    failure: Failure | None = None
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls, under the name that SDK users know."""
+        return self.calls
+
+
+#: Notes that say that the text ended too early.
+INCOMPLETE_NOTES = frozenset({"truncated_call", "reasoning_unclosed"})
+
+
+def fold(events: Iterable[Event]) -> Reply:
+    """Turn a stream of events into the reply it means."""
+    folder = _Folder()
+    for event in events:
+        folder.add(event)
+    return folder.reply()
+
+
+class _OpenCall:
+    """A call whose end has not been seen."""
+
+    __slots__ = ("fragments", "id", "name")
+
+    def __init__(self, start: CallStart) -> None:
+        self.name = start.name
+        self.id = start.id
+        self.fragments: list[str] = []
+
+
+class _Folder:
+    def __init__(self) -> None:
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._open: dict[int, _OpenCall] = {}
+        self._calls: dict[int, ToolCall] = {}
+        self._candidates: list[Candidate] = []
+        self._notes: list[Note] = []
+        self._opaque: list[Opaque] = []
+        self._usage = Usage()
+        self._finish: FinishReason = "unknown"
+        self._failure: Failure | None = None
+
+    def add(self, event: Event) -> None:
+        match event:
+            case TextDelta(text):
+                self._text.append(text)
+            case ReasoningDelta(text):
+                self._reasoning.append(text)
+            case CallStart() | CallArgs() | CallEnd():
+                self._add_call(event)
+            case Judged(candidate):
+                self._candidates.append(candidate)
+            case Noted(note):
+                self._notes.append(note)
+            case _:
+                self._add_frame(event)
+
+    def _add_call(self, event: CallStart | CallArgs | CallEnd) -> None:
+        match event:
+            case CallStart(index):
+                self._open[index] = _OpenCall(event)
+            case CallArgs(index, fragment):
+                self._open[index].fragments.append(fragment)
+            case CallEnd(index):
+                self._end(self._open.pop(index), event)
+            case _:
+                assert_never(event)
+
+    def _add_frame(self, event: OpaqueSeen | UsageSeen | Finish | Failure) -> None:
+        match event:
+            case OpaqueSeen(part):
+                self._opaque.append(part)
+            case UsageSeen(usage):
+                self._usage = usage
+            case Finish(reason):
+                self._finish = reason
+            case Failure():
+                self._failure = event
+            case _:
+                assert_never(event)
+
+    def _end(self, call: _OpenCall, end: CallEnd) -> None:
+        self._notes.extend(end.notes)
+        if not end.valid:
+            return
+        arguments = _decode_arguments(call.fragments)
+        if arguments is None:
+            self._notes.append(Note("arguments_invalid", f"the arguments of `{call.name}` are not a JSON object"))
+            return
+        self._calls[end.index] = ToolCall(call.name, arguments, call.id, end.notes)
+
+    def reply(self) -> Reply:
+        complete = not self._open and not any(note.code in INCOMPLETE_NOTES for note in self._notes)
+        return Reply(
+            text="".join(self._text),
+            reasoning="".join(self._reasoning),
+            calls=tuple(self._calls[index] for index in sorted(self._calls)),
+            candidates=tuple(self._candidates),
+            notes=tuple(self._notes),
+            complete=complete,
+            finish_reason=self._finish,
+            usage=self._usage,
+            opaque=tuple(self._opaque),
+            failure=self._failure,
+        )
+
+
+def _decode_arguments(fragments: list[str]) -> JSONObject | None:
+    try:
+        value = msgspec.json.decode("".join(fragments) or "{}")
+    except msgspec.DecodeError:
+        return None
+    return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]

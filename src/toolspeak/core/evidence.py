@@ -1,0 +1,102 @@
+"""Is this candidate a call? The rules, as a table.
+
+A candidate carries its evidence; a policy says which evidence is enough. Each rule is one row: the first
+row that matches decides and its name is the reason that people see. Above: `builder`. Below: nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+__all__ = ["Decision", "Evidence", "Policy", "Wrapper", "judge_end", "judge_name"]
+
+Policy = Literal["strict", "standard", "eager"]
+#: `strong`: marks that exist only for calls. `weak`: marks that also hold other things, such as a JSON code
+#: block. `bare`: no marks at all.
+Wrapper = Literal["strong", "weak", "bare"]
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """What speaks for and against a candidate."""
+
+    dialect: str
+    wrapper: Wrapper
+    #: Whether the name is one of the tools; None when no tools were given.
+    known: bool | None = None
+    #: Whether the arguments fit the tool's schema; None until they are complete.
+    fits: bool | None = None
+    #: The opener stands at the start of a line, or only calls stand before it on its line.
+    line_start: bool = True
+    #: Only white space, reasoning or other calls stand before it.
+    answer_start: bool = True
+    #: Only white space, closing punctuation or other calls stand behind it; None until that is known.
+    answer_end: bool | None = None
+    in_fence: bool = False
+    in_code: bool = False
+    in_reasoning: bool = False
+    #: Whether the opener carries the nonce; None when none was asked for.
+    nonce: bool | None = None
+    #: The same call stands in text that nobody vouches for.
+    echo: bool = False
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """`live`: a call, now. `hold`: wait for its end. `reject`: not a call; the reason says why."""
+
+    action: Literal["live", "hold", "reject"]
+    reason: str
+
+
+_Rule = tuple[str, Callable[[Evidence, Policy], bool]]
+
+#: Reasons that hold for everything inside the same marks: there is no use in reading on.
+REGION_REASONS = frozenset({"reasoning", "in_fence", "in_code", "no_nonce", "inline"})
+
+_REJECT_AT_NAME: tuple[_Rule, ...] = (
+    ("reasoning", lambda e, p: e.in_reasoning),
+    ("no_nonce", lambda e, p: e.nonce is False),
+    ("in_fence", lambda e, p: e.in_fence and p != "eager"),
+    ("in_code", lambda e, p: e.in_code),
+    ("unknown_tool", lambda e, p: e.known is False),
+    ("not_wrapped", lambda e, p: e.wrapper != "strong" and p == "strict"),
+    ("inline", lambda e, p: not e.line_start and p == "strict"),
+    ("not_whole_answer", lambda e, p: e.wrapper == "bare" and e.known is None and not e.answer_start),
+)
+
+_REJECT_AT_END: tuple[_Rule, ...] = (
+    ("echo", lambda e, p: e.echo),
+    ("does_not_fit", lambda e, p: e.wrapper != "strong" and e.fits is False),
+    ("not_whole_answer", lambda e, p: e.wrapper == "bare" and e.known is None and e.answer_end is False),
+    ("more_follows", lambda e, p: _needs_tail(e, p) and e.answer_end is False),
+)
+
+
+def _needs_tail(evidence: Evidence, policy: Policy) -> bool:
+    """Weak evidence counts only where the model stopped to wait for a result."""
+    if policy == "eager":
+        return False
+    return evidence.wrapper == "weak" or (evidence.wrapper == "bare" and not evidence.line_start)
+
+
+def judge_name(evidence: Evidence, policy: Policy) -> Decision:
+    """The name is known: stream the call, hold it, or leave it in the text."""
+    for reason, applies in _REJECT_AT_NAME:
+        if applies(evidence, policy):
+            return Decision("reject", reason)
+    if evidence.wrapper == "strong":
+        return Decision("live", "accepted")
+    return Decision("hold", "held")
+
+
+def judge_end(evidence: Evidence, policy: Policy) -> Decision:
+    """The call is complete. `hold` means that what follows it must be seen first."""
+    for reason, applies in _REJECT_AT_END:
+        if applies(evidence, policy):
+            return Decision("reject", reason)
+    undecided = evidence.answer_end is None and (
+        _needs_tail(evidence, policy) or (evidence.wrapper == "bare" and evidence.known is None)
+    )
+    return Decision("hold", "held") if undecided else Decision("live", "accepted")

@@ -1,0 +1,127 @@
+"""Tags as models write them: `<invoke name="x">`, `<function=x>`, `<｜DSML｜parameter name=“k”>`, `<|open|>call ...<|sep|>`.
+
+One lexer for all of them. Full-width and doubled bars, typographic quotes, spaces in odd places and
+namespace prefixes are folded away, so that tables hold one spelling. A tag is bounded in length, so a lone
+`<` costs next to nothing. Above: `scanner`, `dialects`. Below: nothing. Pure functions.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+__all__ = ["MAX_TAG", "MORE", "NO_TAG", "Tag", "fold_name", "lex_name", "lex_tag", "unescape"]
+
+#: No opener of any known family comes near this length, attributes included.
+MAX_TAG = 512
+MORE = -1
+NO_TAG = -2
+
+_NAME = re.compile(r"</?\s{0,8}([^\s<>=/\"'“”{}()\[\],]{0,4096})").match
+_ATTRIBUTE = re.compile(r"""([\w.:-]{1,64})\s{0,8}=\s{0,8}("[^"]*"|'[^']*'|[“”][^“”]*[“”]|[^\s>]*)""").finditer
+_QUOTES = "\"'“”‘’"
+#: A tag from `<` to `>`, and the beginning of one. A `>` in quotes does not end it. Each character has one way to match.
+_WHOLE = re.compile(r'<[^<>"“]*(?:(?:"[^"]*"|“[^”]*”)[^<>"“]*)*>').match
+_BEGUN = re.compile(r'<[^<>"“]*(?:(?:"[^"]*"|“[^”]*”)[^<>"“]*)*(?:"[^"]*|“[^”]*)?').match
+_NAMESPACE = re.compile(r"(?:\|?DSML\|?|[A-Za-z_]\w{0,31}:)(?=[\w|])").match
+_FOLD = str.maketrans({"｜": "|", "▁": "_", "＜": "<", "＞": ">"})
+_ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
+_ENTITY = re.compile(r"&(?:(lt|gt|amp|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));").sub
+
+#: Kimi K3 writes `<|open|>name attributes<|sep|>` for a tag.
+_LONG_OPEN, _LONG_CLOSE, _LONG_END = "<|open|>", "<|close|>", "<|sep|>"
+
+
+class Tag(msgspec.Struct, frozen=True):
+    """A tag, folded."""
+
+    kind: str  # "open", "close" or "self"
+    name: str
+    #: What stands behind `=` right after the name: `<function=NAME>`.
+    value: str
+    attributes: dict[str, str]
+    end: int
+
+
+def fold_name(raw: str) -> str:
+    """The name of a tag with bars, word separators and prefixes in one spelling."""
+    name = raw.translate(_FOLD) if not raw.isascii() else raw
+    while "||" in name:
+        name = name.replace("||", "|")
+    prefix = _NAMESPACE(name)
+    if prefix is not None:
+        name = name[prefix.end() :]
+    return name
+
+
+def lex_name(buf: str, pos: int) -> tuple[str, bool, int]:
+    """The folded name of the tag that begins at `pos`, whether it is a closing tag, and where the name ends."""
+    match = _NAME(buf, pos)
+    if match is None:  # pragma: no cover - `buf[pos]` is always `<`, which the pattern accepts
+        return "", False, pos
+    return fold_name(match.group(1)), buf.startswith("/", pos + 1), match.end()
+
+
+def lex_tag(buf: str, pos: int, final: bool) -> Tag | int:
+    """The tag at `pos`, NO_TAG, or MORE when the buffer ends inside it."""
+    for opener in (_LONG_OPEN, _LONG_CLOSE):
+        if buf.startswith(opener, pos):
+            return _lex_long(buf, pos, opener, final)
+    end = _tag_end(buf, pos)
+    if end < 0:
+        return NO_TAG if end == NO_TAG or final else MORE
+    name, closing, after = lex_name(buf, pos)
+    if not name:
+        return NO_TAG
+    inner = buf[after : end - 1].strip()
+    kind = "close" if closing else "open"
+    if inner.endswith("/"):
+        kind, inner = "self", inner[:-1].rstrip()
+    return _tag(kind, name, inner, end)
+
+
+def _lex_long(buf: str, pos: int, opener: str, final: bool) -> Tag | int:
+    start = pos + len(opener)
+    end = buf.find(_LONG_END, start, start + MAX_TAG)
+    if end < 0:
+        return NO_TAG if final or len(buf) - start > MAX_TAG else MORE
+    name, _, inner = buf[start:end].strip().partition(" ")
+    return _tag("open" if opener == _LONG_OPEN else "close", name, inner.strip(), end + len(_LONG_END))
+
+
+def _tag(kind: str, name: str, inner: str, end: int) -> Tag:
+    value = ""
+    if inner.startswith("="):
+        value = inner[1:].strip().strip(_QUOTES).strip()
+        inner = ""
+    attributes = {m.group(1): unescape(m.group(2).strip(_QUOTES)).strip() for m in _ATTRIBUTE(inner)}
+    return Tag(kind, name, unescape(value), attributes, end)
+
+
+def _tag_end(buf: str, pos: int) -> int:
+    """Behind the `>` that ends the tag at `pos`; MORE when it is not there yet, NO_TAG when it cannot be."""
+    limit = pos + MAX_TAG
+    whole = _WHOLE(buf, pos, limit)
+    if whole is not None:
+        return whole.end()
+    begun = _BEGUN(buf, pos, limit)
+    reached = begun is not None and begun.end() == len(buf) and len(buf) < limit
+    return MORE if reached else NO_TAG
+
+
+def unescape(text: str) -> str:
+    """The five XML entities and numeric references, decoded once."""
+    if "&" not in text:
+        return text
+    return _ENTITY(_entity, text)
+
+
+def _entity(match: re.Match[str]) -> str:
+    name, decimal, hexadecimal = match.groups()
+    if name:
+        return _ENTITIES[name]
+    code = int(decimal) if decimal else int(hexadecimal, 16)
+    if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF or code == 0:
+        return match.group(0)
+    return chr(code)

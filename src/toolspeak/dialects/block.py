@@ -1,0 +1,238 @@
+"""What stands behind a mark: one or more calls in any body grammar, then a closer.
+
+Models mix marks and grammars freely, so a block tries, by the first visible character, every grammar that a
+call may be written in. Above: `marks`. Below: the body grammars.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+import msgspec
+
+from ..core.builder import CallBuilder
+from ..core.desk import Desk
+from ..core.evidence import Evidence
+from ..core.markup import MORE, lex_name, lex_tag
+from ..core.scanner import Opening, Run
+from .bodies import Body, Context
+from .json_calls import JsonCalls
+from .named_calls import NamedCall
+from .tag_calls import CALL_ENDS, CALL_TAGS, NAME_TAGS, NOISE, TagCalls
+
+__all__ = ["BLOCK_CLOSERS", "Block"]
+
+_BLANK = re.compile(r"[\s,;]*").match
+_FENCE = re.compile(r"`{3,6}[a-z]{0,12}[ \t]*").match
+_LIST_ITEM = re.compile(r"\[\s*(.)", re.DOTALL).match
+#: Tags inside a block that mean nothing for the call.
+_SKIPPED = frozenset({"tool_sep", "|tool_sep|", "|tool_call_begin|", "|tool_call_end|", "|plugin|", "|message|"})
+_THINKING = frozenset({"think", "thinking", "thought"})
+#: Token-like marks that close a block.
+BLOCK_CLOSERS = frozenset(
+    {
+        "|tool_calls_end|",
+        "|tool_calls_section_end|",
+        "|tool_call_end|",
+        "|END_ACTION|",
+        "|action_end|",
+        "|end_message|",
+        "|call|",
+        "|eom_id|",
+        "|eot_id|",
+        "|im_end|",
+        "|end_of_sentence|",
+        "|python_end|",
+        "tool_call|",
+        "end_function_call",
+    }
+)
+
+
+class Block:
+    """Reads a block. `state` is `failed` when nothing in it was a call."""
+
+    def __init__(self, opening: Opening, desk: Desk, evidence: Evidence) -> None:
+        self.state: Literal["open", "done", "failed"] = "open"
+        self.channel = ""
+        self._context = Context(desk, evidence, opening.stops)
+        self._opening = opening
+        self._body: Body | None = None
+        self._calls = 0
+        self._in_list = False
+        self._nonce_due = desk.nonce if evidence.nonce is False else None
+
+    @property
+    def builders(self) -> list[CallBuilder]:
+        """Every candidate seen in the block."""
+        return self._context.builders
+
+    def feed(self, buf: str, pos: int, final: bool) -> int:
+        while pos < len(buf) and self.state == "open":
+            new = self._feed_body(self._body, buf, pos, final) if self._body else self._between(buf, pos, final)
+            if new == MORE:
+                break
+            pos = new
+        return pos
+
+    def finish(self) -> None:
+        if self._body is not None:
+            self._body.finish()
+        self.state = "done" if self._calls else "failed"
+
+    def run(self) -> Run | None:
+        return self._body.run() if self._body is not None else None
+
+    def _feed_body(self, body: Body, buf: str, pos: int, final: bool) -> int:
+        new = body.feed(buf, pos, final)
+        if body.state == "open":
+            return new if new > pos else MORE
+        self._body = None
+        if body.state == "failed":
+            self.state = "done" if self._calls else "failed"
+            return new
+        self._calls += 1
+        if self._opening.wrapper == "bare" or self._opening.name or self._opening.body == "tag":
+            self.state = "done"
+        return new
+
+    # ---- between calls
+
+    def _between(self, buf: str, pos: int, final: bool) -> int:
+        blank = _BLANK(buf, pos)
+        assert blank is not None
+        at = blank.end()
+        if at == len(buf):
+            return at if self._calls == 0 or at - pos > 256 else MORE if not final else pos
+        if self._nonce_due is not None:
+            return self._nonce(buf, at, final)
+        stop = self._stop(buf, at, final)
+        if stop:
+            return stop
+        return self._dispatch(buf, pos, at, final)
+
+    def _nonce(self, buf: str, at: int, final: bool) -> int:
+        """Marks that take no attribute carry the nonce right behind them."""
+        nonce, self._nonce_due = self._nonce_due, None
+        assert nonce is not None
+        rest = buf[at : at + len(nonce)]
+        if rest == nonce:
+            self._context.evidence = msgspec.structs.replace(self._context.evidence, nonce=True)
+            return at + len(nonce)
+        if nonce.startswith(rest) and not final:
+            self._nonce_due = nonce
+            return MORE
+        return at
+
+    def _stop(self, buf: str, at: int, final: bool) -> int:
+        """Behind a literal closer, MORE when it may be one, 0 when it is none."""
+        for stop in self._opening.stops:
+            if buf.startswith(stop, at):
+                self.state = "done" if self._calls else "failed"
+                return at + len(stop)
+        rest = buf[at : at + 64]
+        if not final and any(stop.startswith(rest) for stop in self._opening.stops):
+            return MORE
+        return 0
+
+    def _dispatch(self, buf: str, pos: int, at: int, final: bool) -> int:
+        char = buf[at]
+        if self._opening.name:
+            return self._named(buf, at)
+        if char == "{":
+            return self._begin(JsonCalls(self._context), at)
+        if char == "[":
+            return self._list(buf, at, final)
+        if char == "<":
+            return self._tag(buf, pos, at, final)
+        if char == "]":
+            return self._bracket(buf, pos, at, final)
+        if char == "`":
+            return self._fence(buf, pos, at, final)
+        if (char.isalpha() or char in "_$") and self._opening.wrapper != "weak":
+            return self._begin(NamedCall(self._context), at)
+        return self._leave(pos)
+
+    def _named(self, buf: str, at: int) -> int:
+        """The mark itself gave the name."""
+        return self._begin(NamedCall(self._context, self._opening.name), at)
+
+    def _begin(self, body: Body, at: int) -> int:
+        self._body = body
+        return at
+
+    def _leave(self, pos: int) -> int:
+        """Something that is no call: the block ends here."""
+        self.state = "done" if self._calls else "failed"
+        return pos
+
+    def _list(self, buf: str, at: int, final: bool) -> int:
+        item = _LIST_ITEM(buf, at)
+        if item is None:
+            return MORE if not final and len(buf) - at < 256 else self._leave(at)
+        first = item.group(1)
+        if first.isalpha() or first in "_$":
+            self._in_list = True
+            return item.end() - 1
+        return self._begin(JsonCalls(self._context), at)
+
+    def _bracket(self, buf: str, pos: int, at: int, final: bool) -> int:
+        rest = buf[at : at + len(NOISE)]
+        if rest == NOISE:
+            return at + len(NOISE)
+        if not final and len(rest) > 1 and NOISE.startswith(rest):
+            return MORE
+        if len(rest) == 1 and not final:
+            return MORE
+        if self._in_list or self._calls:
+            self._in_list = False
+            return at + 1
+        return self._leave(pos)
+
+    def _fence(self, buf: str, pos: int, at: int, final: bool) -> int:
+        """A code fence inside the block is decoration."""
+        fence = _FENCE(buf, at)
+        if fence is None or fence.end() == len(buf):
+            short = len(buf) - at < 24
+            return MORE if short and not final else self._leave(pos)
+        return fence.end()
+
+    def _tag(self, buf: str, pos: int, at: int, final: bool) -> int:
+        name, closing, end = lex_name(buf, at)
+        if end == len(buf) and not final:
+            return MORE
+        tag = lex_tag(buf, at, final)
+        if isinstance(tag, int):
+            return MORE if tag == MORE else self._leave(pos)
+        name = tag.name
+        if name in _THINKING and tag.kind == "open":
+            return self._skip_thinking(buf, tag.end, name, final, at)
+        if name in _SKIPPED and not (closing and self._calls):
+            return tag.end
+        if tag.kind == "close" or name in BLOCK_CLOSERS:
+            self.state = "done" if self._calls else "failed"
+            return tag.end
+        if self._opening.wrapper == "weak":
+            return self._leave(pos)
+        return self._call_tag(name, pos, at, tag.end, bool(tag.value or tag.attributes))
+
+    def _call_tag(self, name: str, pos: int, at: int, end: int, named: bool) -> int:
+        if name in CALL_TAGS and not named and name == "invoke":
+            return end  # `<invoke>{json}</invoke>`
+        if name in CALL_ENDS - CALL_TAGS:
+            return end if self._calls == 0 and name != self._opening.dialect else self._leave(pos)
+        if name in CALL_TAGS or name in NAME_TAGS or self._is_call(name):
+            return self._begin(TagCalls(self._context), at)
+        return self._leave(pos)
+
+    def _is_call(self, name: str) -> bool:
+        """Any other tag between strong marks is named like the tool."""
+        return bool(name) and not name.startswith("|")
+
+    def _skip_thinking(self, buf: str, end: int, name: str, final: bool, at: int) -> int:
+        close = buf.find(f"</{name}>", end)
+        if close < 0:
+            return MORE if not final and len(buf) - at < 4096 else self._leave(at)
+        return close + len(name) + 3
+

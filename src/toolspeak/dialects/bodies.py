@@ -1,0 +1,109 @@
+"""What all body grammars share.
+
+A body reads one call (or a list of calls) inside a block and tells builders what it finds. It answers like
+every reader: how far it got, and whether it is done. Above: the body grammars. Below: `core.builder`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from ..core.builder import CallBuilder
+from ..core.desk import Desk
+from ..core.evidence import Evidence
+from ..core.lenient_json import Transducer
+from ..core.scanner import Run
+
+__all__ = ["BODY_NAME", "ArgumentsBody", "Body", "Context"]
+
+#: Characters that a tool name may be made of, as far as text without quotes goes.
+BODY_NAME = r"[A-Za-z_$][\w$.:/-]*"
+
+
+class Context:
+    """What a body needs to know about the block it stands in."""
+
+    def __init__(self, desk: Desk, evidence: Evidence, stops: tuple[str, ...]) -> None:
+        self.desk = desk
+        self.evidence = evidence
+        self.stops = stops
+        self.builders: list[CallBuilder] = []
+
+    def builder(self) -> CallBuilder:
+        """A new candidate in this block."""
+        builder = CallBuilder(self.desk, self.evidence)
+        self.builders.append(builder)
+        return builder
+
+
+class Body:
+    """Base of the body grammars."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.state: Literal["open", "done", "failed"] = "open"
+
+    def feed(self, buf: str, pos: int, final: bool) -> int:
+        """Read on from `pos`; the position of the first character not read."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """The text is over."""
+        raise NotImplementedError
+
+    def run(self) -> Run | None:
+        """The shortcut for the current state, if there is one."""
+        return None
+
+
+class ArgumentsBody(Body):
+    """The arguments of a call whose name is known: one tolerant JSON value or Python argument list."""
+
+    def __init__(self, context: Context, builder: CallBuilder, call: bool = False) -> None:
+        super().__init__(context)
+        self._builder = builder
+        self._json = Transducer(stops=context.stops, call=call)
+
+    def feed(self, buf: str, pos: int, final: bool) -> int:
+        json = self._json
+        pos = json.feed(buf, pos, final)
+        self._drain()
+        if json.status == "complete":
+            self._builder.note(*json.notes)
+            self._builder.end()
+            self.state = "done"
+        elif json.status == "hopeless":
+            self._builder.note(*json.notes)
+            self._builder.fail("not_json")
+            self.state = "failed"
+        return pos
+
+    def _drain(self) -> None:
+        tokens, self._json.tokens = self._json.tokens, []
+        if tokens:
+            self._builder.tokens(tokens)
+
+    def finish(self) -> None:
+        self._json.finish()
+        self._drain()
+        self._builder.cut()
+        self.state = "failed"
+
+    def run(self) -> Run | None:
+        return live_run(self._json, self._builder)
+
+
+def live_run(json: Transducer, builder: CallBuilder | None) -> Run | None:
+    """The shortcut through a string that flows from the model to the client."""
+    if builder is None or builder.state != "live" or builder.arguments is None or not builder.arguments.live:
+        return None
+    search = json.plain_run()
+    if search is None:
+        return None
+    grow, take = json.grow, builder.pass_through
+
+    def pass_on(chunk: str) -> object:
+        grow(len(chunk))
+        return take(chunk)
+
+    return Run(search, pass_on)  # pyright: ignore[reportArgumentType]

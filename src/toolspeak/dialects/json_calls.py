@@ -1,0 +1,272 @@
+"""Calls written as JSON: an object, an array of objects, or a document that holds such an array.
+
+Reads the tokens of the tolerant JSON reader and finds in them, by a table of key names, the name and the
+arguments of each call, also when the arguments come first. Above: `block`. Below: `bodies`,
+`core.lenient_json`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from ..core.builder import CallBuilder
+from ..core.lenient_json import (
+    ARRAY,
+    END_ARRAY,
+    END_OBJECT,
+    END_STRING,
+    KEY,
+    OBJECT,
+    PART,
+    SCALAR,
+    STRING,
+    Token,
+    Transducer,
+)
+from ..core.scanner import Run
+from .bodies import Body, Context, live_run
+
+__all__ = ["ROLES", "JsonCalls"]
+
+_Role = Literal["name", "arguments", "calls", "nonce", "meta", "other"]
+
+#: What the keys of a call object mean. A `function` or `tool` whose value is an object holds the call.
+ROLES: dict[str, _Role] = {
+    "name": "name",
+    "tool": "name",
+    "function": "name",
+    "action": "name",
+    "tool_name": "name",
+    "function_name": "name",
+    "arguments": "arguments",
+    "parameters": "arguments",
+    "args": "arguments",
+    "input": "arguments",
+    "action_input": "arguments",
+    "tool_input": "arguments",
+    "tool_calls": "calls",
+    "calls": "calls",
+    "tools": "calls",
+    "function_call": "calls",
+    "nonce": "nonce",
+    "id": "meta",
+    "type": "meta",
+    "index": "meta",
+    "call_id": "meta",
+    "tool_call_id": "meta",
+    "thought": "meta",
+    "reply": "meta",
+    "content": "meta",
+    "reasoning": "meta",
+}
+#: LangChain's way to say that no tool is needed.
+_FINAL_ANSWERS = frozenset({"Final Answer"})
+
+
+class _Frame:
+    """An object that is, or holds, a call; or an array of them."""
+
+    __slots__ = ("builder", "is_list", "named", "role")
+
+    def __init__(self, is_list: bool, builder: CallBuilder | None = None) -> None:
+        self.is_list = is_list
+        self.builder = builder
+        self.role: _Role = "other"
+        self.named = False
+
+
+class JsonCalls(Body):
+    """One JSON value that consists of calls. `exact` refuses keys that no call has."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._json = Transducer(stops=context.stops)
+        self._frames: list[_Frame] = []
+        self._exact = context.evidence.wrapper != "strong"
+        self._mode: Literal["frame", "text", "arguments", "skip"] = "frame"
+        self._depth = 0
+        self._parts: list[str] = []
+        self._batch: list[Token] = []
+
+    # ---- reading
+
+    def feed(self, buf: str, pos: int, final: bool) -> int:
+        pos = self._json.feed(buf, pos, final)
+        self._drain()
+        if self.state == "open" and self._json.status == "complete":
+            self.state = "done"
+        elif self.state == "open" and self._json.status == "hopeless":
+            self._fail("not_json")
+        return pos
+
+    def finish(self) -> None:
+        self._json.finish()
+        self._drain()
+        for frame in self._frames:
+            if frame.builder is not None and not frame.is_list:
+                frame.builder.cut()
+        if self.state == "open":
+            self.state = "failed"
+
+    def run(self) -> Run | None:
+        return live_run(self._json, self._frames[-1].builder) if self._mode == "arguments" else None
+
+    def _drain(self) -> None:
+        tokens, self._json.tokens = self._json.tokens, []
+        for token in tokens:
+            if self.state != "open":
+                return
+            self._token(token)
+        self._forward()
+
+    def _fail(self, reason: str) -> None:
+        self.state = "failed"
+        for frame in self._frames:
+            if frame.builder is not None and not frame.is_list:
+                frame.builder.note(*self._json.notes)
+                frame.builder.fail(reason)
+
+    # ---- the meaning of tokens
+
+    def _token(self, token: Token) -> None:
+        if self._mode == "arguments":
+            self._batch.append(token)
+            self._nest(token)
+        elif self._mode == "skip":
+            self._nest(token)
+        elif self._mode == "text":
+            self._text(token)
+        else:
+            self._frame_token(token)
+
+    def _nest(self, token: Token) -> None:
+        """Follow a value to its end."""
+        kind = token[0]
+        if kind in (OBJECT, ARRAY, STRING):
+            self._depth += 1
+        elif kind in (END_OBJECT, END_ARRAY, END_STRING):
+            self._depth -= 1
+        if self._depth == 0 and kind not in (KEY, PART):
+            self._forward()
+            self._mode = "frame"
+
+    def _forward(self) -> None:
+        """Hand the argument tokens so far to the builder."""
+        if self._batch:
+            batch, self._batch = self._batch, []
+            builder = self._frames[-1].builder
+            if builder is not None:
+                builder.tokens(batch)
+
+    def _text(self, token: Token) -> None:
+        """Collect a name or a nonce."""
+        if token[0] == PART:
+            self._parts.append(token[1])
+            return
+        self._mode = "frame"
+        text = msgspec.json.decode('"' + "".join(self._parts) + '"', type=str).strip()
+        frame = self._frames[-1]
+        if frame.role == "nonce":
+            self._see_nonce(text)
+        elif frame.builder is not None and not frame.named:
+            frame.named = True
+            self._named(frame.builder, text)
+
+    def _see_nonce(self, text: str) -> None:
+        context = self.context
+        if context.desk.nonce is not None and text == context.desk.nonce:
+            context.evidence = msgspec.structs.replace(context.evidence, nonce=True)
+            for frame in self._frames:
+                if frame.builder is not None:
+                    frame.builder.evidence = context.evidence
+
+    def _named(self, builder: CallBuilder, name: str) -> None:
+        if name in _FINAL_ANSWERS:
+            builder.fail("final_answer")
+            self._fail("final_answer")
+            return
+        accepted = builder.take_name(name.removeprefix("functions."))
+        if not accepted and (self._exact or builder.stops_region):
+            self._fail(builder.reason)
+
+    def _frame_token(self, token: Token) -> None:
+        kind, text = token
+        if kind == KEY:
+            self._key(text)
+        elif kind in (OBJECT, ARRAY):
+            self._enter(kind == ARRAY)
+        elif kind in (END_OBJECT, END_ARRAY):
+            self._leave()
+        else:
+            self._scalar(token)
+
+    def _key(self, text: str) -> None:
+        frame = self._frames[-1]
+        frame.role = ROLES.get(text, "other")
+        if frame.role == "other" and self._exact:
+            self._fail("not_a_call")
+
+    def _enter(self, is_list: bool) -> None:
+        """A container begins where a call, a list of calls, or a value of a call may stand."""
+        if not self._frames:
+            self._frames.append(_Frame(is_list, None if is_list else self.context.builder()))
+            return
+        frame = self._frames[-1]
+        if frame.is_list and not is_list:
+            self._frames.append(_Frame(False, self.context.builder()))
+        elif not frame.is_list and frame.role == "name" and not is_list:
+            self._frames.append(_Frame(False, frame.builder))
+        elif not frame.is_list and frame.role == "calls":
+            frame.named = True  # a document, not a call
+            self._frames.append(_Frame(is_list, None if is_list else self.context.builder()))
+        else:
+            self._value(OBJECT if not is_list else ARRAY)
+
+    def _value(self, kind: int) -> None:
+        """A container that is no frame: arguments, or something to skip."""
+        frame = self._frames[-1]
+        self._depth = 1
+        if frame.role == "arguments" and not frame.is_list:
+            self._mode = "arguments"
+            self._batch.append((kind, ""))
+        else:
+            self._mode = "skip"
+
+    def _leave(self) -> None:
+        frame = self._frames.pop()
+        builder = frame.builder
+        if frame.is_list or builder is None:
+            return
+        if self._frames and self._frames[-1].builder is builder:
+            self._frames[-1].named = True
+            return  # the inner object of {"function": {...}}
+        if builder.state in ("live", "held"):
+            builder.note(*self._json.notes)
+            builder.end()
+        elif not frame.named:
+            builder.fail("no_name")
+
+    def _scalar(self, token: Token) -> None:
+        """A string or another scalar as the value of a key, or as an item where a call was due."""
+        if not self._frames:
+            self._fail("not_a_call")
+            return
+        frame = self._frames[-1]
+        is_string = token[0] == STRING
+        self._depth = 1 if is_string else 0
+        if frame.is_list:
+            self._mode = "skip" if is_string else "frame"
+        elif frame.role == "arguments":
+            self._mode = "arguments" if is_string else "frame"
+            self._batch.append(token)
+            if token[0] == SCALAR:
+                self._forward()
+        elif is_string and frame.role in ("name", "nonce"):
+            self._parts = []
+            self._mode = "text"
+        else:
+            self._mode = "skip" if is_string else "frame"
+            if frame.role == "name" and self._exact:
+                self._fail("no_name")

@@ -1,0 +1,171 @@
+"""Calls that are told by lines and headers: ReAct (`Action:` / `Action Input:`) and harmony channels.
+
+Above: `marks`. Below: `bodies`, `named_calls`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from ..core.builder import CallBuilder
+from ..core.desk import Desk
+from ..core.evidence import Evidence
+from ..core.lenient_json import END_OBJECT, KEY, OBJECT, SCALAR
+from ..core.arguments import to_json
+from ..core.markup import MORE
+from ..core.quotes import LOOKAHEAD
+from ..core.scanner import Opening, Run
+from .bodies import ArgumentsBody, Context
+from .named_calls import clean_name
+
+__all__ = ["ACTION", "CHANNEL", "ChannelReader", "ReactReader"]
+
+ACTION = Opening("react")
+CHANNEL = Opening("harmony", at_mark=True)
+
+_INPUT = re.compile(r"\s*Action Input:[ \t]*").match
+_INPUT_BEGUN = re.compile(r"\s*(?:A(?:c(?:t(?:i(?:o(?:n(?: (?:I(?:n(?:p(?:u(?:t:?)?)?)?)?)?)?)?)?)?)?)?)?[ \t]*").fullmatch
+_TOOL = re.compile(r"[A-Za-z_][\w.-]{0,127}").fullmatch
+_WRAPPED = re.compile(r"[A-Za-z_]\w{0,63}\((?=\{)").match
+_RECIPIENT = re.compile(r"to=(?:functions\.)?([\w.-]{1,128})").search
+_MESSAGE = "<|message|>"
+_MAX_HEADER = 256
+
+
+class LineReader:
+    """Base: a reader that ends with one call's arguments."""
+
+    def __init__(self, desk: Desk, evidence: Evidence, stops: tuple[str, ...]) -> None:
+        self.state: Literal["open", "done", "failed"] = "open"
+        self.channel = ""
+        self._context = Context(desk, evidence, stops)
+        self._inner: ArgumentsBody | None = None
+
+    @property
+    def builders(self) -> list[CallBuilder]:
+        return self._context.builders
+
+    def run(self) -> Run | None:
+        return self._inner.run() if self._inner is not None else None
+
+    def finish(self) -> None:
+        if self._inner is not None:
+            self._inner.finish()
+        self.state = "failed"
+
+    def feed(self, buf: str, pos: int, final: bool) -> int:
+        while pos < len(buf) and self.state == "open":
+            new = self._step(buf, pos, final)
+            if new == MORE:
+                break
+            pos = new
+        return pos
+
+    def _step(self, buf: str, pos: int, final: bool) -> int:
+        raise NotImplementedError
+
+    def _feed_inner(self, inner: ArgumentsBody, buf: str, pos: int, final: bool) -> int:
+        new = inner.feed(buf, pos, final)
+        self.state = inner.state
+        return new if new > pos or self.state != "open" else MORE
+
+    def _fail(self, pos: int) -> int:
+        self.state = "failed"
+        return pos
+
+
+class ReactReader(LineReader):
+    """Behind `Action:`: a name, `Action Input:`, and JSON or a line of text."""
+
+    def __init__(self, desk: Desk, evidence: Evidence) -> None:
+        super().__init__(desk, evidence, ("\nObservation:",))
+        self._name = ""
+        self._text = False
+        self._builder: CallBuilder | None = None
+
+    def _step(self, buf: str, pos: int, final: bool) -> int:
+        if self._inner is not None:
+            return self._feed_inner(self._inner, buf, pos, final)
+        if not self._name:
+            return self._read_name(buf, pos, final)
+        if self._builder is None:
+            return self._read_label(buf, pos, final)
+        return self._read_input(self._builder, buf, pos, final)
+
+    def _read_name(self, buf: str, pos: int, final: bool) -> int:
+        eol = buf.find("\n", pos, pos + LOOKAHEAD)
+        if eol < 0:
+            return MORE if not final and len(buf) - pos < LOOKAHEAD else self._fail(pos)
+        name = buf[pos:eol].strip(" \t\r`*\"'[]")
+        if _TOOL(name) is None:
+            return self._fail(pos)
+        self._name = name
+        return eol
+
+    def _read_label(self, buf: str, pos: int, final: bool) -> int:
+        label = _INPUT(buf, pos)
+        if label is None or (label.end() == len(buf) and not final):
+            window = buf[pos : pos + LOOKAHEAD]
+            begun = _INPUT_BEGUN(window) is not None and len(window) < LOOKAHEAD
+            return MORE if begun and not final else self._fail(pos)
+        self._builder = self._context.builder()
+        if not self._builder.take_name(self._name, hold=True):
+            return self._fail(pos)
+        return label.end()
+
+    def _read_input(self, builder: CallBuilder, buf: str, pos: int, final: bool) -> int:
+        wrapped = _WRAPPED(buf, pos)
+        if wrapped is not None:
+            return wrapped.end()
+        if buf[pos] == "{" or buf.startswith("```", pos):
+            if buf[pos] == "`":
+                eol = buf.find("\n", pos)
+                return MORE if eol < 0 and not final else self._fail(pos) if eol < 0 else eol + 1
+            builder.go_live()
+            self._inner = ArgumentsBody(self._context, builder)
+            return pos
+        eol = buf.find("\n", pos)
+        if eol < 0 and not final:
+            return MORE if len(buf) - pos < LOOKAHEAD * 16 else self._fail(pos)
+        return self._line_input(builder, buf[pos : len(buf) if eol < 0 else eol].strip(), len(buf) if eol < 0 else eol)
+
+    def _line_input(self, builder: CallBuilder, text: str, end: int) -> int:
+        schema = self._context.desk.schema(self._name)
+        strings = [name for name in schema.names if "string" in schema.wants(name)]
+        key = strings[0] if len(strings) == 1 else "input"
+        tokens = [(OBJECT, ""), (KEY, key), (SCALAR, to_json(text)), (END_OBJECT, "")]
+        builder.tokens(tokens if text else [(OBJECT, ""), (END_OBJECT, "")])
+        builder.end()
+        self.state = "done"
+        return end
+
+
+class ChannelReader(LineReader):
+    """A harmony header: a call when it names a function, otherwise the channel of the text that follows."""
+
+    def __init__(self, desk: Desk, evidence: Evidence) -> None:
+        super().__init__(desk, evidence, ("<|call|>", "<|end|>"))
+
+    def _step(self, buf: str, pos: int, final: bool) -> int:
+        if self._inner is not None:
+            return self._feed_inner(self._inner, buf, pos, final)
+        end = buf.find(_MESSAGE, pos, pos + _MAX_HEADER)
+        if end < 0:
+            return MORE if not final and len(buf) - pos < _MAX_HEADER else self._fail(pos)
+        return self._header(buf[pos:end], end + len(_MESSAGE))
+
+    def _header(self, header: str, end: int) -> int:
+        recipient = _RECIPIENT(header)
+        is_code = "<|constrain|>code" in header
+        if recipient is None or recipient.group(1) in ("assistant", "user") or is_code:
+            self.channel = "analysis" if header.rpartition("<|channel|>")[2].startswith("analysis") else "final"
+            self.state = "done"
+            return end
+        builder = self._context.builder()
+        if not builder.take_name(clean_name(recipient.group(1))):
+            self.channel = "final"
+            self.state = "done"
+            return end
+        self._inner = ArgumentsBody(self._context, builder)
+        return end

@@ -1,0 +1,287 @@
+"""The marks that calls stand behind, as tables, and the table object that the scanner asks.
+
+A new family is a row here. Tag names are folded (see `core.markup`): `<｜tool▁calls▁begin｜>` is
+`|tool_calls_begin|`, `<seed:tool_call>` is `tool_call`. Above: `core.reader`. Below: `block`, `lines`.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+
+from ..core.desk import Desk
+from ..core.evidence import Evidence
+from ..core.markup import MORE
+from ..core.scanner import NONE, Opening, Reader, Role
+from .block import BLOCK_CLOSERS, Block
+from .json_calls import ROLES
+from .lines import ACTION, CHANNEL, ChannelReader, ReactReader
+from .tag_calls import CALL_TAGS, NOISE
+
+__all__ = ["Marks"]
+
+
+def _tag_row(dialect: str, *names: str, wrapper: str = "strong") -> dict[str, Opening]:
+    return {
+        name: Opening(dialect, "weak" if wrapper == "weak" else "strong", (f"</{name}>",) if name[0] != "|" else ())
+        for name in names
+    }
+
+
+#: Tags that open a block.
+OPENINGS: dict[str, Opening] = {
+    **_tag_row("hermes", "tool_call", "toolcall", "tool-call"),
+    **_tag_row("tool_calls", "tool_calls", "function_calls"),
+    **_tag_row("granite", "function_call", "|tool_call|"),
+    **_tag_row("tools", "tools", wrapper="weak"),
+    **_tag_row("nemotron", "TOOLCALL"),
+    **_tag_row("longcat", "longcat_tool_call"),
+    **_tag_row("llama", "|python_tag|", "|python_start|"),
+    **_tag_row("lfm2", "|tool_call_start|"),
+    **_tag_row("kimi_k2", "|tool_calls_section_begin|", "|tool_call_begin|"),
+    **_tag_row("deepseek", "|tool_calls_begin|"),
+    **_tag_row("command_r", "|START_ACTION|"),
+    **_tag_row("internlm", "|action_start|"),
+    **_tag_row("gigachat", "|function_call|", "|message_sep|"),
+    **_tag_row("inkling", "|content_invoke_tool_json|"),
+    **_tag_row("gemma", "|tool_call"),
+    **_tag_row("functiongemma", "start_function_call"),
+    **{name: Opening("tags", at_mark=True, body="tag") for name in sorted(CALL_TAGS)},
+    "|channel|": CHANNEL,
+    "|start|": CHANNEL,
+}
+#: Marks around thinking.
+THINKING = frozenset({"think", "thinking", "thought", "reasoning", "|START_THINKING|", "|begin_of_thought|", "|channel"})
+THINKING_ENDS = frozenset({"|END_THINKING|", "|end_of_thought|", "channel|"})
+TURN_ENDS = frozenset({"|end|", "|return|"})
+#: Marks that only a tool result stands behind.
+RESULTS = frozenset(
+    {
+        "tool_response",
+        "tool_result",
+        "tool_results",
+        "tool_output",
+        "function_result",
+        "function_results",
+        "function_response",
+        "observation",
+        "|tool_response",
+        "|tool_response|",
+        "|tool_outputs_begin|",
+        "|tool_output_begin|",
+        "|START_TOOL_RESULT|",
+        "start_function_response",
+    }
+)
+#: Marks of the transport, which mean nothing to a reader.
+NOISE_TAGS = frozenset(
+    {
+        "|START_RESPONSE|",
+        "|END_RESPONSE|",
+        "|START_TEXT|",
+        "|END_TEXT|",
+        "|content_text|",
+        "|message_model|",
+        "|end_message|",
+        "|eot|",
+        "|eot_id|",
+        "|eom_id|",
+        "|im_end|",
+
+        "|call|",
+        "|end_of_sentence|",
+        "|tool_outputs_end|",
+        "|tool_output_end|",
+        "|open|",
+        "|close|",
+        "|role_sep|",
+        "s",
+    }
+)
+#: Names of `<|open|>name<|sep|>` tags: what is not a block or thinking is noise.
+LONG_TAGS = frozenset({"response", "message", "tools", "think"})
+CLOSING_TAGS = frozenset({*OPENINGS, *CALL_TAGS, "tool_call|", "end_function_call"}) | BLOCK_CLOSERS
+NAMESPACES = ("seed:", "minimax:", "mm:", "steptml:", "antml:", "tool:", "DSML", "|DSML|")
+
+#: Literal marks.
+LITERALS: dict[str, tuple[Role, Opening | None]] = {
+    "[TOOL_CALLS]": ("open", Opening("mistral", stops=("[/TOOL_CALLS]",))),
+    "[TOOL_CALL]": ("open", Opening("perl", stops=("[/TOOL_CALL]",))),
+    "[TOOL_REQUEST]": ("open", Opening("lmstudio", stops=("[END_TOOL_REQUEST]",))),
+    "[THINK]": ("think", None),
+    "[/THINK]": ("think_end", None),
+    "[BEGIN FINAL RESPONSE]": ("think_end", None),
+    "[TOOL_RESULTS]": ("result", None),
+    NOISE: ("noise", None),
+}
+#: Marks that count only as the first word of a line.
+LINES: dict[str, tuple[Role, Opening | None]] = {
+    "functools[": ("open", Opening("phi", at_mark=True, body="functools")),
+    "TOOL_CALL\n": ("open", Opening("perl", stops=("/TOOL_CALL",))),
+    "to=functions.": ("open", CHANNEL),
+    "Action:": ("open", ACTION),
+    "Observation:": ("result", None),
+    "Tool result:": ("result", None),
+    "Tool Result:": ("result", None),
+    "Tool output:": ("result", None),
+    "TOOL_RESULT:": ("result", None),
+}
+#: Info strings of fences that hold calls, and of fences that may.
+ACTION_FENCES = frozenset({"json action", "action", "tool_call", "tool_calls", "tool_code", "json tool_call", "tool"})
+JSON_FENCES = frozenset({"", "json", "jsonc", "json5", "JSON"})
+_FENCE_NAME = re.compile(r"tool[ :]([A-Za-z_][\w.-]{0,127})").fullmatch
+
+_WORD = re.compile(r"[A-Za-z_$][\w$.:-]*").match
+_FIRST_KEY = re.compile(r"\{\s{0,64}[\"'“”]?([A-Za-z_]{1,16})[\"'“”]?\s{0,16}[:=]").match
+_FIRST_KEY_BEGUN = re.compile(r"\{\s{0,64}(?:[\"'“”]?(?:[A-Za-z_]{1,16}(?:[\"'“”]?\s{0,16})?)?)?").fullmatch
+_LIST = re.compile(r"\[\s{0,64}").match
+_PYTHON = re.compile(r"([A-Za-z_][\w.]{0,127})\(").match
+_PYTHON_BEGUN = re.compile(r"(?:[A-Za-z_][\w.]{0,127})?").fullmatch
+_AFTER_NAME = re.compile(r"[\t ]{0,8}(?:\(|\{|\[ARGS\]|:?\s{0,8}[{<])").match
+_AFTER_NAME_BEGUN = re.compile(r"[\t ]{0,8}(?:\[(?:A(?:R(?:GS?)?)?)?|:?\s{0,8})?").fullmatch
+_WINDOW = 160
+
+_BARE_JSON = Opening("json", "bare", at_mark=True)
+_BARE_PYTHON = Opening("pythonic", "bare", at_mark=True)
+_BARE_NAME = Opening("name", "bare", at_mark=True)
+_FENCED_JSON = Opening("json_fence", "weak", stops=("```", "~~~"))
+
+
+class Marks:
+    """The marks that count for one set of tools. `only` limits the table to one dialect."""
+
+    def __init__(self, desk: Desk, only: frozenset[str] | None = None) -> None:
+        self._desk = desk
+        self._only = only
+        self._tools = frozenset(desk.tools or ())
+        names = {*OPENINGS, *THINKING, *THINKING_ENDS, *TURN_ENDS, *RESULTS, *NOISE_TAGS, *CLOSING_TAGS, *LONG_TAGS, *self._tools}
+        self._sorted = sorted({*names, *NAMESPACES, "｜", "/"})
+        self._words = sorted({*LINES, *self._tools, "call:"})
+
+    def _counts(self, opening: Opening | None) -> bool:
+        return opening is None or self._only is None or opening.dialect in self._only
+
+    # ---- tags
+
+    def tag(self, name: str, closing: bool) -> tuple[Role, Opening | None] | None:
+        """What a tag of this folded name means."""
+        if name in THINKING:
+            return ("think_end" if closing else "think"), None
+        if name in THINKING_ENDS:
+            return "think_end", None
+        if name in TURN_ENDS:
+            return "turn_end", None
+        if closing:
+            return ("closer", None) if name in CLOSING_TAGS or name in self._tools or name == "s" else None
+        opening = self._opening(name)
+        if opening is not None:
+            return "open", opening
+        if name in RESULTS:
+            return "result", None
+        if name in BLOCK_CLOSERS:
+            return "closer", None
+        return ("noise", None) if name in NOISE_TAGS or name in LONG_TAGS else None
+
+    def _opening(self, name: str) -> Opening | None:
+        opening = OPENINGS.get(name)
+        if opening is None and name in self._tools:
+            opening = Opening("tool_tag", stops=(f"</{name}>",), at_mark=True, body="tag")
+        return opening if self._counts(opening) else None
+
+    def may_become_tag(self, name: str) -> bool:
+        """Whether some mark begins with this folded name."""
+        return _is_prefix(name, self._sorted)
+
+    # ---- literals
+
+    def literal(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
+        """The literal mark at `pos`."""
+        return self._find(LITERALS, buf, pos, final)
+
+    def _find(
+        self, table: dict[str, tuple[Role, Opening | None]], buf: str, pos: int, final: bool
+    ) -> tuple[Role, Opening | None, int] | int:
+        rest = buf[pos : pos + 24]
+        begun = False
+        for mark, (role, opening) in table.items():
+            if rest.startswith(mark):
+                return (role, opening, len(mark)) if self._counts(opening) else NONE
+            begun = begun or mark.startswith(rest)
+        return MORE if begun and not final else NONE
+
+    def line(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
+        """The mark at the first word of a line: a fixed word, or the name of a tool with arguments behind it."""
+        found = self._find(LINES, buf, pos, final)
+        if found != NONE:
+            return found
+        word = _WORD(buf, pos)
+        if word is None:
+            return NONE
+        name = word.group()
+        if word.end() == len(buf) and not final:
+            return MORE if _is_prefix(name, self._words) or name.startswith("call:") else NONE
+        known = name.rstrip(":") in self._tools
+        if not known and not name.startswith("call:"):
+            return NONE
+        window = buf[word.end() : word.end() + 24]
+        if _AFTER_NAME(window) is None:
+            begun = _AFTER_NAME_BEGUN(window) is not None and not final and len(window) < 24
+            return MORE if begun else NONE
+        return ("open", _BARE_NAME, 0) if self._counts(_BARE_NAME) else NONE
+
+    # ---- fences
+
+    def fence(self, info: str) -> Opening | None:
+        """What a code fence with this info string opens."""
+        if self._desk.nonce is not None:
+            info = info.removesuffix(self._desk.nonce).rstrip()
+        if info in ACTION_FENCES:
+            opening = Opening("action", stops=("```", "~~~"))
+        elif info in JSON_FENCES:
+            opening = _FENCED_JSON
+        else:
+            named = _FENCE_NAME(info)
+            opening = None if named is None else Opening("action", stops=("```", "~~~"), name=named.group(1))
+        return opening if self._counts(opening) else None
+
+    # ---- bare calls
+
+    def bare(self, buf: str, pos: int, final: bool) -> Opening | int:
+        """Whether the bracket at `pos` may begin a bare call."""
+        window = buf[pos : pos + _WINDOW]
+        found = self._bare_list(window, final) if window[0] == "[" else self._bare_object(window, final)
+        return found if isinstance(found, int) or self._counts(found) else NONE
+
+    def _bare_object(self, window: str, final: bool) -> Opening | int:
+        key = _FIRST_KEY(window)
+        if key is not None:
+            return _BARE_JSON if key.group(1) in ROLES else NONE
+        return MORE if not final and len(window) < _WINDOW and _FIRST_KEY_BEGUN(window) else NONE
+
+    def _bare_list(self, window: str, final: bool) -> Opening | int:
+        blank = _LIST(window)
+        assert blank is not None
+        inside = window[blank.end() :]
+        if inside.startswith("{"):
+            return self._bare_object(inside, final)
+        call = _PYTHON(inside)
+        if call is not None:
+            known = self._desk.knows(call.group(1))
+            return NONE if known is False else _BARE_PYTHON
+        return MORE if not final and len(window) < _WINDOW and _PYTHON_BEGUN(inside) else NONE
+
+    # ---- readers
+
+    def reader(self, opening: Opening, desk: Desk, evidence: Evidence) -> Reader:
+        """A reader for what the mark opens."""
+        if opening is CHANNEL:
+            return ChannelReader(desk, evidence)
+        if opening is ACTION:
+            return ReactReader(desk, evidence)
+        return Block(opening, desk, evidence)
+
+
+def _is_prefix(text: str, words: list[str]) -> bool:
+    """Whether some word begins with `text`; `words` is sorted."""
+    at = bisect_left(words, text)
+    return at < len(words) and words[at].startswith(text)

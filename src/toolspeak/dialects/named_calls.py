@@ -1,0 +1,235 @@
+"""Calls that begin with their name: `name(key="value")`, `name{...}`, `name[ARGS]{...}`, `name<arg_key>`.
+
+The name comes as a plain word; what follows it says how its arguments are written. Above: `block`. Below:
+`bodies`, `tag_calls`, `core.markup`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..core.builder import CallBuilder
+from ..core.lenient_json import END_OBJECT, KEY, OBJECT, SCALAR
+from ..core.arguments import to_json
+from ..core.markup import MORE, lex_tag, unescape
+from ..core.model import JSONValue, Note
+from ..core.quotes import LOOKAHEAD
+from ..core.scanner import Run
+from .bodies import BODY_NAME, ArgumentsBody, Body, Context
+from .tag_calls import CALL_ENDS, TagCalls
+
+__all__ = ["NamedCall", "clean_name"]
+
+_NAME = re.compile(BODY_NAME).match
+_SPACES = re.compile(r"[ \t]*").match
+_BLANK = re.compile(r"(?:[ \t\r\n]|\\n)*").match
+_FENCE = re.compile(r"```[a-z]{0,12}[ \t]*\n?").match
+_ATTRIBUTE = re.compile(r"""([\w.-]{1,64})=("[^"]*"|'[^']*')\s*""").match
+_INDEX = re.compile(r":\d{1,6}$").sub
+#: Separators between a name and its arguments.
+_SEPARATORS = ("[ARGS]",)
+_SEPARATOR_TAGS = frozenset(
+    {"tool_sep", "|tool_sep|", "|tool_call_argument_begin|", "|role_sep|", "|content_invoke_tool_json|", "|message|"}
+)
+#: Words before a separator tag that say what follows and are no name.
+_LABELS = frozenset({"function", "function call", "tool"})
+
+
+def clean_name(raw: str) -> str:
+    """`functions.get_weather:0`, `call:get_weather`, `get_weather:` all mean `get_weather`."""
+    name = raw.removeprefix("call:").removeprefix("functions.").rstrip(":")
+    return _INDEX("", name)
+
+
+class NamedCall(Body):
+    """One call that begins with its name."""
+
+    def __init__(self, context: Context, name: str = "") -> None:
+        super().__init__(context)
+        self._builder: CallBuilder | None = None
+        self._name = name
+        self._raw = name
+        self._inner: Body | None = None
+        self._loud = context.evidence.wrapper == "strong"
+
+    def feed(self, buf: str, pos: int, final: bool) -> int:
+        while pos < len(buf) and self.state == "open":
+            new = self._step(buf, pos, final)
+            if new == MORE:
+                break
+            pos = new
+        return pos
+
+    def _step(self, buf: str, pos: int, final: bool) -> int:
+        if self._inner is not None:
+            return self._feed_inner(self._inner, buf, pos, final)
+        if not self._name:
+            return self._read_name(buf, pos, final)
+        return self._after_name(buf, pos, final)
+
+    def _feed_inner(self, inner: Body, buf: str, pos: int, final: bool) -> int:
+        new = inner.feed(buf, pos, final)
+        self.state = inner.state
+        return new if new > pos or self.state != "open" else MORE
+
+    def finish(self) -> None:
+        if self._inner is not None:
+            self._inner.finish()
+        elif self._name and self._loud and self._raw == self._name and self.context.desk.knows(self._name):
+            self._start().cut()
+        self.state = "failed"
+
+    def run(self) -> Run | None:
+        return self._inner.run() if self._inner is not None else None
+
+    def _fail(self, pos: int, reason: str = "not_a_call") -> int:
+        if self._builder is not None:
+            self._builder.fail(reason)
+        self.state = "failed"
+        return pos
+
+    def _read_name(self, buf: str, pos: int, final: bool) -> int:
+        match = _NAME(buf, pos)
+        if match is None:
+            return self._fail(pos)
+        if match.end() == len(buf) and not final:
+            return MORE if match.end() - pos < LOOKAHEAD * 16 else self._fail(pos)
+        self._raw = match.group()
+        self._name = clean_name(self._raw)
+        return match.end()
+
+    def _start(self) -> CallBuilder:
+        if self._builder is None:
+            self._builder = self.context.builder()
+            if not self._builder.take_name(self._name) and (self._builder.stops_region or not self._loud):
+                self.state = "failed"
+        return self._builder
+
+    # ---- what follows the name
+
+    def _after_name(self, buf: str, pos: int, final: bool) -> int:
+        blank = _BLANK(buf, pos)
+        assert blank is not None
+        at = blank.end()
+        if at == len(buf):
+            return MORE if not final and at - pos < LOOKAHEAD else self._fail(pos)
+        char = buf[at]
+        if char == "(" and at == pos:
+            return self._begin(ArgumentsBody(self.context, self._start(), call=True), at)
+        if char == "{":
+            return self._begin(ArgumentsBody(self.context, self._start()), at)
+        if char == "<":
+            return self._tag(buf, at, final)
+        if char in "[`":
+            return self._separator(buf, at, final)
+        return self._unusual(buf, pos, at, final)
+
+    def _begin(self, inner: Body, pos: int) -> int:
+        if self.state == "open":
+            self._inner = inner
+        return pos
+
+    def _separator(self, buf: str, at: int, final: bool) -> int:
+        for mark in _SEPARATORS:
+            if buf.startswith(mark, at):
+                return at + len(mark)
+        fence = _FENCE(buf, at)
+        rest = buf[at:]
+        if not final and len(rest) < 16 and (fence is None or not rest.endswith("\n")):
+            if rest.startswith("`") or any(mark.startswith(rest) for mark in _SEPARATORS):
+                return MORE
+        return self._fail(at) if fence is None else fence.end()
+
+    def _tag(self, buf: str, at: int, final: bool) -> int:
+        tag = lex_tag(buf, at, final)
+        if isinstance(tag, int):
+            return MORE if tag == MORE else self._fail(at)
+        if tag.name in _SEPARATOR_TAGS and tag.kind == "open":
+            if self._raw in _LABELS:
+                self._name = ""
+                return self._skip_blank(buf, tag.end)
+            return tag.end
+        if tag.kind == "close" or tag.name in CALL_ENDS or tag.name.startswith("|"):
+            return self._no_arguments(at)
+        return self._begin(TagCalls(self.context, self._start()), at)
+
+    def _skip_blank(self, buf: str, pos: int) -> int:
+        blank = _BLANK(buf, pos)
+        assert blank is not None
+        return blank.end()
+
+    def _no_arguments(self, at: int) -> int:
+        """The block closes right behind the name."""
+        if not self._loud:
+            return self._fail(at)
+        self._finish_with({})
+        return at
+
+    def _finish_with(self, arguments: dict[str, JSONValue]) -> None:
+        builder = self._start()
+        if self.state != "open":
+            return
+        tokens = [(OBJECT, "")]
+        for key, value in arguments.items():
+            tokens += [(KEY, key), (SCALAR, to_json(value))]
+        builder.tokens([*tokens, (END_OBJECT, "")])
+        if builder.state in ("live", "held"):
+            builder.end()
+        self.state = "done"
+
+    def _unusual(self, buf: str, pos: int, at: int, final: bool) -> int:
+        """Forms that are read only between strong marks: `name>text`, `name key="value"`, `function=name>`."""
+        if not self._loud:
+            return self._fail(pos)
+        if self._raw == "function" and buf[at] == "=":
+            return self._bare_tag(buf, at, final)
+        end = self._line_end(buf, at, final)
+        if end == MORE:
+            return MORE
+        if buf[at] == ">" and at == pos:
+            return self._shorthand(buf[at + 1 : end].strip(), end)
+        if buf[at].isalpha() and at > pos:
+            return self._attributes(buf, at, end)
+        return self._fail(pos)
+
+    def _bare_tag(self, buf: str, at: int, final: bool) -> int:
+        """`function=name>` has lost its `<`."""
+        end = buf.find(">", at, at + LOOKAHEAD)
+        if end < 0:
+            return MORE if not final and len(buf) - at < LOOKAHEAD else self._fail(at)
+        self._name = clean_name(buf[at + 1 : end].strip())
+        return self._begin(TagCalls(self.context, self._start()), end + 1)
+
+    def _line_end(self, buf: str, at: int, final: bool) -> int:
+        """Where the next tag begins; the text before it is bounded."""
+        end = buf.find("<", at)
+        if end >= 0:
+            return end
+        return len(buf) if final or len(buf) - at > LOOKAHEAD * 4 else MORE
+
+    def _shorthand(self, text: str, end: int) -> int:
+        """`shell>uname -a`: the text is the only argument there is."""
+        schema = self.context.desk.schema(self._name)
+        strings = [name for name in schema.names if "string" in schema.wants(name)]
+        key = strings[0] if len(strings) == 1 else "command" if not schema.names else ""
+        if not key or not text:
+            return self._fail(end)
+        lines = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+        builder = self._start()
+        builder.note(Note("shorthand"))
+        self._finish_with(dict(lines) if len(lines) > 1 or "\n" in text else {key: unescape(text)})
+        return end
+
+    def _attributes(self, buf: str, at: int, end: int) -> int:
+        found: dict[str, JSONValue] = {}
+        while at < end:
+            match = _ATTRIBUTE(buf, at, end)
+            if match is None:
+                break
+            found[match.group(1)] = unescape(match.group(2)[1:-1])
+            at = match.end()
+        if not found or buf[at:end].strip(" \n/>"):
+            return self._fail(at)
+        self._finish_with(found)
+        return end
+

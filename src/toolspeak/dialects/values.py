@@ -1,0 +1,217 @@
+"""Text between tags as a value.
+
+Markup carries no types: what stands between two tags is text until the schema, an attribute or its own
+shape says otherwise. `value_of` decides; `tree` reads nested elements. Linear, bounded in depth. Above:
+`tag_calls`. Below: `core.markup`, `core.lenient_text`.
+"""
+
+from __future__ import annotations
+
+from ..core.lenient_text import read_value
+from ..core.markup import Tag, lex_tag, unescape
+from ..core.model import JSONObject, JSONValue
+from ..core.schema import ArgumentSchema
+from .yaml_like import read_yaml
+
+__all__ = ["body_of", "plain_text", "tree", "trim", "value_of"]
+
+_CDATA, _CDATA_END = "<![CDATA[", "]]>"
+#: Elements nested deeper than this are text.
+_MAX_DEPTH = 64
+
+
+def plain_text(raw: str) -> str:
+    """The text that markup stands for: entities decoded once, CDATA sections as they are."""
+    if _CDATA not in raw:
+        return unescape(raw)
+    pieces: list[str] = []
+    pos = 0
+    while True:
+        start = raw.find(_CDATA, pos)
+        if start < 0:
+            pieces.append(unescape(raw[pos:]))
+            return "".join(pieces)
+        pieces.append(unescape(raw[pos:start]))
+        end = raw.find(_CDATA_END, start)
+        end = len(raw) if end < 0 else end
+        pieces.append(raw[start + len(_CDATA) : end])
+        pos = end + len(_CDATA_END)
+
+
+def trim(raw: str) -> str:
+    """Without the line break behind the opening tag and the one before the closing tag."""
+    if raw.startswith("\r\n"):
+        raw = raw[2:]
+    elif raw.startswith("\n"):
+        raw = raw[1:]
+    else:
+        return raw
+    head, newline, last = raw.rpartition("\n")
+    return head.removesuffix("\r") if newline and not last.strip(" \t") else raw
+
+
+def value_of(raw: str, schema: ArgumentSchema, key: str, typed: str, markup: bool) -> JSONValue:
+    """What `raw` means as the value of `key`. `typed` is the type that an attribute claims, if any; `markup`
+    tells that every tag is a key here, so that nested tags are structure."""
+    wants = schema.wants(key)
+    text = plain_text(raw)
+    if typed == "string":
+        return text
+    if typed:
+        return _json_or(text, text)
+    if not wants:
+        return _untyped(raw, text, schema, key, markup)
+    bare = text.strip()
+    if "null" in wants and bare == "null":
+        return None
+    if wants <= {"string", "null"}:
+        return bare if markup and "\n" not in text else trim(text)
+    nested = tree(raw) if bare.startswith("<") or "<" in raw and "string" not in wants else None
+    if nested is not None:
+        return nested
+    return trim(text) if "string" in wants else _json_or(bare, bare)
+
+
+def _untyped(raw: str, text: str, schema: ArgumentSchema, key: str, markup: bool) -> JSONValue:
+    """No type is known. A declared property without a type takes text; otherwise the shape decides."""
+    if schema.knows(key):
+        return trim(text)
+    bare = text.strip()
+    if markup:
+        nested = tree(raw)
+        if nested is not None:
+            return nested
+        return text if schema.parameters is None else _json_or(bare, text)
+    own_line = raw.startswith(("\n", "\r\n"))
+    if own_line or bare[:1] in ("{", "["):
+        return _json_or(bare, trim(text))
+    return text
+
+
+def _json_or(text: str, otherwise: str) -> JSONValue:
+    """The JSON that `text` is through and through, or the text."""
+    bare = text.strip()
+    if not bare:
+        return otherwise
+    read = read_value(bare)
+    whole = read.status == "complete" and not bare[read.end :].strip()
+    if not whole or any(note.code == "unquoted_value" for note in read.notes):
+        return otherwise
+    return read.value
+
+
+def body_of(raw: str, schema: ArgumentSchema) -> JSONObject | None:
+    """The arguments in the body of a tag named like a tool: elements, YAML, or the text of its only string."""
+    if not raw.strip():
+        return {}
+    nested = tree(raw, schema)
+    if nested:
+        return nested
+    if "<" not in raw.replace(_CDATA, ""):
+        mapping = read_yaml(raw)
+        if mapping is not None and (not schema.names or any(schema.knows(key) for key in mapping)):
+            return mapping
+    return _only_text(raw, schema)
+
+
+def _only_text(raw: str, schema: ArgumentSchema) -> JSONObject | None:
+    strings = [name for name in schema.names if schema.wants(name) == {"string"}]
+    if schema.parameters is None:
+        return {}
+    return {strings[0]: plain_text(raw).strip()} if len(strings) == 1 else None
+
+
+def tree(raw: str, schema: ArgumentSchema | None = None) -> JSONObject | None:
+    """Nested elements as an object; None when the text is not made of well-formed elements.
+
+    With a schema the elements are properties and their values are read by it; text around them is dropped.
+    """
+    if "<" not in raw:
+        return None
+    reader = _Tree(raw, schema)
+    return reader.read()
+
+
+class _Element:
+    __slots__ = ("children", "key", "start")
+
+    def __init__(self, key: str, start: int) -> None:
+        self.key = key
+        self.start = start
+        self.children: JSONObject = {}
+
+
+class _Tree:
+    """One pass with a stack."""
+
+    def __init__(self, raw: str, schema: ArgumentSchema | None) -> None:
+        self._raw = raw
+        self._schema = schema
+        self._stack = [_Element("", 0)]
+
+    def read(self) -> JSONObject | None:
+        raw = self._raw
+        pos = 0
+        while True:
+            pos = raw.find("<", pos)
+            if pos < 0:
+                break
+            if raw.startswith(_CDATA, pos):
+                end = raw.find(_CDATA_END, pos)
+                pos = len(raw) if end < 0 else end + len(_CDATA_END)
+                continue
+            tag = lex_tag(raw, pos, True)
+            if isinstance(tag, int):
+                pos += 1
+                continue
+            pos = self._tag(tag, pos)
+            if pos < 0:
+                return None
+        root = self._stack[0]
+        whole = len(self._stack) == 1 or self._schema is not None
+        return root.children if whole and root.children else None
+
+    def _tag(self, tag: Tag, at: int) -> int:
+        top = self._stack[-1]
+        if tag.kind == "self":
+            _add(top.children, tag.name, "")
+        elif tag.kind == "open":
+            if tag.attributes and self._schema is None and tag.name not in _ITEMS:
+                return -1  # HTML, not structure
+            if len(self._stack) >= _MAX_DEPTH:
+                return -1
+            self._stack.append(_Element(tag.name, tag.end))
+        else:
+            return self._close(tag, at)
+        return tag.end
+
+    def _close(self, tag: Tag, at: int) -> int:
+        names = [element.key for element in self._stack]
+        if tag.name not in names[1:]:
+            return tag.end if self._schema is not None else -1
+        if names[-1] != tag.name and self._schema is None:
+            return -1
+        while self._stack[-1].key != tag.name:
+            self._stack.pop()
+        element = self._stack.pop()
+        raw = self._raw[element.start : at]
+        _add(self._stack[-1].children, element.key, self._value(element, raw))
+        return tag.end
+
+    def _value(self, element: _Element, raw: str) -> JSONValue:
+        if self._schema is not None and len(self._stack) == 1:
+            return value_of(raw, self._schema, element.key, "", True)
+        return element.children or plain_text(raw)
+
+
+_ITEMS = frozenset({"item", "element", "entry", "value"})
+
+
+def _add(children: JSONObject, key: str, value: JSONValue) -> None:
+    """A repeated element is a list."""
+    if key not in children:
+        children[key] = value
+    elif isinstance(children[key], list):
+        children[key].append(value)
+    else:
+        children[key] = [children[key], value]
