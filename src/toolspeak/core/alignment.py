@@ -28,7 +28,7 @@ __all__ = ["ParseText", "align", "explain", "fault", "strict_json"]
 ParseText: TypeAlias = Callable[[str], JSONValue]
 Path: TypeAlias = tuple[str | int, ...]
 
-#: Deepest nesting of arguments and of schemas. Real ones stay below 20; recursion in here costs three frames a level.
+#: Deepest nesting of arguments and of schemas, so that recursion stays far from Python's own limit.
 MAX_DEPTH = 64
 #: Most values in one set of arguments: what 1 MiB of JSON can hold.
 MAX_VALUES = 600_000
@@ -38,10 +38,16 @@ MAX_INTEGER_BITS = 1024
 MAX_NUMBER_CHARS = 64
 #: Largest integer that a double holds exactly (RFC 8259, section 6).
 MAX_EXACT = 2**53
-#: Most schemas entered on the way to one value: `MAX_DEPTH` levels, a reference and an alternative on each.
-MAX_STEPS = 160
-#: Most values looked at in one pass, about half a second. Only nested alternatives that all fail come near.
-MAX_WORK = 2_000_000
+#: Most schemas entered on the way to one value: a reference, an alternative and its target on each level.
+MAX_STEPS = 4 * MAX_DEPTH
+#: Most schemas tried one inside the other on the same value. A reference to an alternative takes three.
+MAX_CHAIN = 32
+#: Schemas that one pass may try: so many in all, and so many for each value. A try takes about 30 microseconds.
+#: Only alternatives that nest and all fail come near.
+MAX_TRIES = 5_000
+MAX_TRIES_PER_VALUE = 32
+#: Looking at so many values costs as much as one try.
+VALUES_PER_TRY = 64
 #: A text of this many characters counts as one value more.
 CHARS_PER_VALUE = 1024
 #: Passes until nothing changes any more. Two are the rule; what needs more is not a small mistake.
@@ -188,7 +194,7 @@ class Case(NamedTuple):
 
     value: JSONValue
     node: Subschema
-    #: The types wanted; never empty, save for the rule about options.
+    #: The types wanted, at least one.
     wanted: frozenset[str]
     root: bool
     parse: ParseText
@@ -196,7 +202,7 @@ class Case(NamedTuple):
     @property
     def text(self) -> str | None:
         """The value if it is a string where no string is wanted."""
-        return self.value if isinstance(self.value, str) and self.wanted and "string" not in self.wanted else None
+        return self.value if isinstance(self.value, str) and "string" not in self.wanted else None
 
 
 def _null_arguments(case: Case) -> Iterator[JSONValue]:
@@ -263,12 +269,12 @@ def _number_to_string(case: Case) -> Iterator[JSONValue]:
 
 
 def _array_of_one(case: Case) -> Iterator[JSONValue]:
-    if is_array(case.value) and len(case.value) == 1 and case.wanted and "array" not in case.wanted:
+    if is_array(case.value) and len(case.value) == 1 and "array" not in case.wanted:
         yield case.value[0]
 
 
 def _indexed_object(case: Case) -> Iterator[JSONValue]:
-    if not is_object(case.value) or not case.value or not case.wanted or "object" in case.wanted:
+    if not is_object(case.value) or not case.value or "object" in case.wanted:
         return
     key, inner = next(iter(case.value.items()))
     alone = len(case.value) == 1
@@ -344,11 +350,11 @@ def align(
     for _ in range(MAX_PASSES):
         if fault(current):
             break
-        aligner = _Aligner(parse)
+        aligner = _Aligner(current, parse)
         try:
             for node in nodes:
                 current = aligner.fit(node, current, _At(path, node, 0, frozenset()))
-        except _TooMuchWork:
+        except (_TooMuchWork, RecursionError):
             break
         if not aligner.notes:
             return current, tuple(notes)
@@ -370,33 +376,37 @@ class _At(NamedTuple):
     #: Pointers of the schemas being tried on this very value, so that a cycle of references ends.
     trying: frozenset[str]
 
+    def blocks(self, node: Subschema) -> bool:
+        return node.pointer in self.trying or len(self.trying) > MAX_CHAIN or self.steps > MAX_STEPS
+
     def trying_too(self, node: Subschema) -> _At:
         return self._replace(steps=self.steps + 1, trying=self.trying | {node.pointer})
 
     def inside(self, step: str | int, node: Subschema) -> _At:
-        return _At((*self.path, step), node, self.steps + 1, frozenset())
+        return _At((*self.path, step), node, self.steps, frozenset())
 
 
 class _Aligner:
     """One pass over the arguments."""
 
-    def __init__(self, parse: ParseText) -> None:
+    def __init__(self, value: JSONValue, parse: ParseText) -> None:
         self.notes: list[Note] = []
         self._parse = parse
-        self._work = 0
+        self._tries_left = MAX_TRIES + MAX_TRIES_PER_VALUE * _weight(value)
 
     def fit(self, node: Subschema, value: JSONValue, at: _At) -> JSONValue:
         """The value, aligned to a schema as far as possible."""
-        if node.accepts(value) or node.pointer in at.trying or at.steps > MAX_STEPS:
+        if node.accepts(value) or at.blocks(node):
             return value
-        self._work += _weight(value)
-        if self._work > MAX_WORK:
+        self._tries_left -= 1 + _weight(value) // VALUES_PER_TRY
+        if self._tries_left < 0:
             raise _TooMuchWork
         at = at.trying_too(node)
         for stage in (self._members, self._rewrite, self._contents, self._branches):
-            value = stage(node, value, at)
-            if node.accepts(value):
-                break
+            fitted = stage(node, value, at)
+            if fitted is not value and node.accepts(fitted):
+                return fitted
+            value = fitted
         return value
 
     def _note(self, code: str, path: Path, what: str) -> None:
@@ -409,6 +419,8 @@ class _Aligner:
 
     def _rewrite(self, node: Subschema, value: JSONValue, at: _At) -> JSONValue:
         """The first proposal that is valid, else the first sure one, else the value."""
+        if not node.types:
+            return value
         case = Case(value, node, node.types, not at.path, self._parse)
         second_best: tuple[JSONValue, list[Note]] = (value, [])
         mark = len(self.notes)
@@ -436,20 +448,24 @@ class _Aligner:
             if node.accepts(fitted):
                 return fitted
             del self.notes[mark:]
-        strict = [(branch, at._replace(entry=branch)) for branch in node.branches]
-        fitting = [pair for pair in strict if node.accepts(self.fit(pair[0], value, pair[1]))]
-        del self.notes[mark:]
-        chosen = fitting or [pair for pair in strict if pair[0].wanted != _NULL]
-        return self.fit(chosen[0][0], value, chosen[0][1]) if len(chosen) == 1 else value
+        fitting: list[Subschema] = []
+        for branch in node.branches:
+            if node.accepts(self.fit(branch, value, at._replace(entry=branch))):
+                fitting.append(branch)
+            del self.notes[mark:]
+        chosen = fitting or [branch for branch in node.branches if branch.wanted != _NULL]
+        return self.fit(chosen[0], value, at._replace(entry=chosen[0])) if len(chosen) == 1 else value
 
     def _contents(self, node: Subschema, value: JSONValue, at: _At) -> JSONValue:
-        if is_array(value):
-            return [self._item(node, index, each, at) for index, each in enumerate(value)]
-        return self._object(node, value, at) if is_object(value) else value
-
-    def _item(self, node: Subschema, index: int, value: JSONValue, at: _At) -> JSONValue:
-        item = node.item(index)
-        return value if item is None else self.fit(item, value, at.inside(index, item))
+        if is_object(value):
+            return self._object(node, value, at)
+        if not is_array(value):
+            return value
+        result: list[JSONValue] = []
+        for index, each in enumerate(value):
+            item = node.item(index)
+            result.append(each if item is None else self.fit(item, each, at.inside(index, item)))
+        return result
 
     def _object(self, node: Subschema, value: JSONObject, at: _At) -> JSONObject:
         meant = _meant_keys(node, value, at.entry)
@@ -491,7 +507,12 @@ def _meant_keys(node: Subschema, value: JSONObject, entry: Subschema) -> dict[st
 def explain(nodes: Sequence[Subschema], value: JSONValue, path: Path) -> Iterator[str]:
     """What is wrong, one sentence at a time; nothing if the value is valid by all schemas."""
     explainer = _Explainer()
-    return chain.from_iterable(explainer.explain(node, value, path) for node in nodes)
+    starts = ((node, _At(path, node, 0, frozenset())) for node in nodes)
+    reasons = chain.from_iterable(explainer.explain(node, value, at) for node, at in starts)
+    first = next(reasons, None)
+    if first is not None or not all(node.accepts(value) for node in nodes):
+        yield first or _no_fit(path)
+    yield from reasons
 
 
 class _Explainer:
@@ -499,46 +520,53 @@ class _Explainer:
 
     def __init__(self) -> None:
         self._seen: set[tuple[str, Path]] = set()
+        self._repeats = 0
 
-    def explain(self, node: Subschema, value: JSONValue, path: Path, steps: int = 0) -> Iterator[str]:
-        if node.accepts(value) or (node.pointer, path) in self._seen or steps > MAX_STEPS:
+    def explain(self, node: Subschema, value: JSONValue, at: _At) -> Iterator[str]:
+        if node.accepts(value):
             return
-        self._seen.add((node.pointer, path))
-        if is_object(value):
-            inner = self._object(node, value, path, steps + 1)
-        else:
-            inner = self._array(node, value, path, steps + 1)
-        reasons = chain(_own_reasons(node, value, path), self._in_place(node, value, path, steps + 1), inner)
-        yield next(reasons, f"{_named(path)} does not fit its schema")
+        if (node.pointer, at.path) in self._seen:
+            self._repeats += 1
+        elif not at.blocks(node):
+            self._seen.add((node.pointer, at.path))
+            yield from self._reasons(node, value, at.trying_too(node))
+
+    def _reasons(self, node: Subschema, value: JSONValue, at: _At) -> Iterator[str]:
+        repeats = self._repeats
+        inner = self._object(node, value, at) if is_object(value) else self._array(node, value, at)
+        reasons = chain(_own_reasons(node, value, at.path), self._in_place(node, value, at), inner)
+        first = next(reasons, None)
+        if first is not None or self._repeats == repeats:  # else it has been said elsewhere
+            yield first or _no_fit(at.path)
         yield from reasons
 
-    def _in_place(self, node: Subschema, value: JSONValue, path: Path, steps: int) -> Iterator[str]:
+    def _in_place(self, node: Subschema, value: JSONValue, at: _At) -> Iterator[str]:
         for member in node.members:
-            yield from self.explain(member, value, path, steps)
+            yield from self.explain(member, value, at)
         if node.branches and not any(branch.accepts(value) for branch in node.branches):
             likely = [branch for branch in node.branches if _suits(value, branch.wanted)]
             if len(likely) == 1:
-                yield from self.explain(likely[0], value, path, steps)
+                yield from self.explain(likely[0], value, at)
             elif node.wanted and not likely:
-                yield _wrong_type(node.wanted, value, path)
+                yield _wrong_type(node.wanted, value, at.path)
             else:
-                yield f"{_named(path)} fits none of the {len(node.branches)} allowed forms"
+                yield f"{_named(at.path)} fits none of the {len(node.branches)} allowed forms"
 
-    def _object(self, node: Subschema, value: JSONObject, path: Path, steps: int) -> Iterator[str]:
+    def _object(self, node: Subschema, value: JSONObject, at: _At) -> Iterator[str]:
         for name in sorted(node.required - value.keys()):
-            yield f"{_named((*path, name))} is required"
+            yield f"{_named((*at.path, name))} is required"
         for key, item in value.items():
             if node.forbids(key):
-                yield f"{_named((*path, key))} is not allowed"
+                yield f"{_named((*at.path, key))} is not allowed"
                 continue
             for slot in node.slots(key):
-                yield from self.explain(slot, item, (*path, key), steps)
+                yield from self.explain(slot, item, at.inside(key, slot))
 
-    def _array(self, node: Subschema, value: JSONValue, path: Path, steps: int) -> Iterator[str]:
+    def _array(self, node: Subschema, value: JSONValue, at: _At) -> Iterator[str]:
         for index, each in enumerate(value if is_array(value) else ()):
             item = node.item(index)
             if item is not None:
-                yield from self.explain(item, each, (*path, index), steps)
+                yield from self.explain(item, each, at.inside(index, item))
 
 
 def _own_reasons(node: Subschema, value: JSONValue, path: Path) -> Iterator[str]:
@@ -556,3 +584,7 @@ def _own_reasons(node: Subschema, value: JSONValue, path: Path) -> Iterator[str]
 
 def _wrong_type(wanted: frozenset[str], value: JSONValue, path: Path) -> str:
     return f"{_named(path)} must be {' or '.join(sorted(wanted))}, not {type_name(value)}"
+
+
+def _no_fit(path: Path) -> str:
+    return f"{_named(path)} does not fit its schema"

@@ -10,6 +10,8 @@ Above: `builder`. Below: `lenient_json`, `lenient_text`, `schema`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from .lenient_json import (
@@ -55,8 +57,8 @@ class Arguments:
 
     def __init__(self, schema: ArgumentSchema) -> None:
         self._schema = schema
-        self._fragments: list[str] = []
-        self._taken = 0
+        self._ready: list[str] = []  # fragments that nobody has taken yet
+        self._all: list[str] = []  # fragments that have been taken
         self._in_object = False  # the root is an object whose properties are sent one by one
         self._key = ""
         self._live = False  # inside a string that flows
@@ -73,24 +75,25 @@ class Arguments:
         """Whether text that comes now flows straight into the fragments."""
         return self._live
 
-    def push(self, text: str) -> None:
-        """A piece of the live string, already in strict form, that the caller has sent itself."""
-        self._fragments.append(text)
-        self._taken += 1
+    @property
+    def record(self) -> Callable[[str], None]:
+        """Keeps a piece of the live string, in strict form, that a caller has sent past us."""
+        return self._all.append
 
     def take(self) -> str:
         """What became certain since the last call."""
-        if self._taken == len(self._fragments):
+        if not self._ready:
             return ""
-        ready = "".join(self._fragments[self._taken :])
-        self._taken = len(self._fragments)
+        ready = "".join(self._ready)
+        self._ready = []
+        self._all.append(ready)
         return ready
 
     def token(self, token: Token) -> None:
         """One token of the value."""
         kind, text = token
         if self._live:
-            self._fragments.append(text if kind == PART else '"')
+            self._ready.append(text if kind == PART else '"')
             self._live = kind == PART
         elif self._held is not None:
             self._hold(self._held, token)
@@ -112,7 +115,7 @@ class Arguments:
         flows = token[0] == STRING and (strings is None or self._key in strings)
         if flows and not self._waits(self._key):
             self._begin_property()
-            self._fragments.append('"')
+            self._ready.append('"')
             self._live = True
         else:
             self._begin_hold(token)
@@ -120,7 +123,7 @@ class Arguments:
     def _begin_property(self) -> None:
         comma = "," if self._sent else "{"
         self._sent.add(self._key)
-        self._fragments.append(f'{comma}"{escape_text(self._key)}":')
+        self._ready.append(f'{comma}"{escape_text(self._key)}":')
 
     def _begin_hold(self, token: Token) -> None:
         self._held = []
@@ -148,7 +151,7 @@ class Arguments:
         aligned = self._schema.align_property(self._key, value)
         self._notes.extend(aligned.notes)
         self._begin_property()
-        self._fragments.append(to_json(aligned.value))
+        self._ready.append(to_json(aligned.value))
 
     def _waits(self, key: str) -> bool:
         """Whether a property can only be placed when the whole object is known."""
@@ -157,18 +160,18 @@ class Arguments:
     def abandon(self) -> None:
         """The value cannot be finished: close what has been sent, so that the fragments are still one object."""
         if self._live:
-            self._fragments.append('"')
-        self._fragments.append("}" if self._sent else "{}")
+            self._ready.append('"')
+        self._ready.append("}" if self._sent else "{}")
 
     def settle(self) -> Settled:
         """The value has ended: align what was held and judge the whole."""
         if not self._in_object:
             return self._settle_root()
         later = self._placed()
-        sent: JSONObject = _decode("".join(self._fragments) + "}") if self._sent else {}
+        sent: JSONObject = _decode("".join([*self._all, *self._ready, "}"])) if self._sent else {}
         if later or not self._sent:
             sent = self._send_rest(sent, later)
-        self._fragments.append("}")
+        self._ready.append("}")
         return Settled(sent, tuple(self._notes), self._schema.problems(sent))
 
     def _send_rest(self, sent: JSONObject, later: JSONObject) -> JSONObject:
@@ -176,13 +179,13 @@ class Arguments:
         self._notes.extend(aligned.notes)
         whole: JSONObject = aligned.value if isinstance(aligned.value, dict) else {}
         if not self._sent:
-            self._fragments.append("{")
+            self._ready.append("{")
         for key, value in whole.items():
             if key in sent:
                 continue
             comma = "," if sent else ""
             sent[key] = value
-            self._fragments.append(f'{comma}"{escape_text(key)}":{to_json(value)}')
+            self._ready.append(f'{comma}"{escape_text(key)}":{to_json(value)}')
         return sent
 
     def _placed(self) -> JSONObject:
@@ -208,12 +211,15 @@ class Arguments:
                 self._notes.append(Note("string_arguments"))
                 self._notes.extend(read.notes)
                 value = read.value
+            elif self._schema.parameters is None:
+                self._notes.append(Note("text_arguments"))
+                value = {"input": value}
         aligned = self._schema.align(value)
         self._notes.extend(aligned.notes)
         problems = aligned.problems
         if not isinstance(aligned.value, dict):
             problems = problems or ("the arguments are not an object",)
-            self._fragments.append("{}")
+            self._ready.append("{}")
         else:
-            self._fragments.append(to_json(aligned.value))
+            self._ready.append(to_json(aligned.value))
         return Settled(aligned.value, tuple(self._notes), problems)

@@ -54,7 +54,7 @@ class CallBuilder:
 
     def note(self, *notes: Note) -> None:
         """Something that a reader repaired."""
-        self._notes.extend(notes)
+        self._notes.extend(note for note in notes if note not in self._notes)
 
     def take_name(self, name: str, *, hold: bool = False) -> bool:
         """The name is known; False when this is not a call. `hold` keeps a call back although its marks are strong."""
@@ -107,11 +107,10 @@ class CallBuilder:
         if ready:
             self._desk.emit(CallArgs(self._index, ready))
 
-    def pass_through(self, chunk: str) -> CallArgs:
-        """The event for a chunk of a live string that needs no reading (see `Transducer.plain_run`)."""
-        assert self._arguments is not None
-        self._arguments.push(chunk)
-        return CallArgs(self._index, chunk)
+    @property
+    def index(self) -> int:
+        """The number of the call, once it has gone out."""
+        return self._index
 
     # ---- the end
 

@@ -1,8 +1,9 @@
 """Whole texts that hold tolerant JSON: the easy way to use `lenient_json`.
 
 `read_value` reads one value that begins right here; `loads` also finds it behind prose and code fences and
-collects several documents, as people expect from a repair tool. Above: `schema` (JSON in a string),
-`dialects`. Below: `lenient_json`.
+collects several documents, as people expect from a repair tool. What only matters for whole texts (several
+documents, prose, quotes that swallowed the end) is decided here and not in the transducer. Above: `schema`
+(JSON in a string), `dialects`. Below: `lenient_json`.
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ import re
 
 import msgspec
 
-from .lenient_json import END_STRING, PART, Status, Transducer, Writer
+from .lenient_json import Status, Transducer, Writer
+from .lookahead import LOOKAHEAD, QUOTES, quoted_key_at
 from .model import JSONValue, Note
 
 __all__ = ["Read", "loads", "read_value"]
 
 #: How many documents one text may hold.
 _MAX_DOCUMENTS = 64
-_START = re.compile(r"[{\[(\"“]").search
-_FENCE = re.compile(r"```[a-zA-Z]{0,16}").match
+_FENCE = ("```",)
+#: Where a document may begin. A parenthesis in prose is no tuple, one at the beginning of a fence is.
+_START = re.compile(r"[{\[]|```\w{0,16}\s{0,64}(?=\()").search
+_COMMA = re.compile(r"\s*,\s*").match
 
 
 class Read(msgspec.Struct, frozen=True):
@@ -40,66 +44,117 @@ def read_value(text: str, start: int = 0) -> Read:
     """One value that begins at `start`, whatever follows it. A cut value is closed and says `truncated`."""
     transducer = Transducer()
     end = transducer.feed(text, start, final=True)
+    return _result(transducer, end)
+
+
+def _result(transducer: Transducer, end: int) -> Read:
     transducer.finish()
     if transducer.status == "hopeless":
         return Read(None, "hopeless", transducer.notes, end)
-    writer = Writer()
-    tokens = transducer.tokens
-    if transducer.status == "truncated":
-        tokens = _without_swallowed_closers(tokens)
-    value = msgspec.json.decode("".join(map(writer.write, tokens)))
+    value = msgspec.json.decode("".join(map(Writer().write, transducer.tokens)))
     return Read(value, transducer.status, transducer.notes, end)
-
-
-def _without_swallowed_closers(tokens: list[tuple[int, str]]) -> list[tuple[int, str]]:
-    """A string that lost its closing quote has swallowed the closers behind it: give them back."""
-    last = len(tokens) - 1
-    while last > 0 and tokens[last][0] not in (END_STRING, PART):
-        last -= 1
-    if last > 0 and tokens[last][0] == END_STRING and tokens[last - 1][0] == PART:
-        kept = tokens[last - 1][1].rstrip("`").rstrip(" \n]}")
-        return [*tokens[: last - 1], (PART, kept), *tokens[last:]]
-    return tokens
 
 
 def loads(text: str) -> JSONValue:
     """The JSON in `text`, repaired. Several documents give a list; raises ValueError when there is none."""
-    stripped = text.strip()
-    first = read_value(stripped)
-    if first.status == "complete" and not stripped[first.end :].strip("`, \n"):
-        if not isinstance(first.value, str) or stripped[:1] in "\"'“":
-            return first.value
-    found = _documents(stripped)
+    text = text.strip()
+    first = read_value(text)
+    whole = first.status == "complete" and not text[first.end :].strip("`, \n")
+    if whole and not (isinstance(first.value, str) and text[0] not in QUOTES and text[0] != "("):
+        return first.value
+    if text.startswith("(") and first.status == "truncated" and isinstance(first.value, list):
+        return first.value  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    found = _documents(text)
     if not found:
         raise ValueError("no JSON value in the text")
     return found[0] if len(found) == 1 else found
 
 
 def _documents(text: str) -> list[JSONValue]:
+    """The objects and arrays in a text, in order."""
     found: list[JSONValue] = []
-    pos = _fenced(text)
-    while len(found) < _MAX_DOCUMENTS:
-        start = _START(text, pos)
-        if start is None:
-            break
-        read = read_value(text, start.start())
+    pos = 0
+    if text.endswith("}") and _is_pair(text, 0):  # the opening brace is missing
+        found, pos = _with_more({}, text, 0)
+    while len(found) < _MAX_DOCUMENTS and (start := _START(text, pos)) is not None:
+        at = start.start() if start.end() - start.start() == 1 else start.end()
+        read = _read_document(text, at)
         if read.status == "hopeless":
             pos = max(read.end, start.end())
             continue
-        found.append(read.value)
-        pos = _fenced(text, read.end)
+        documents, end = [read.value], read.end
+        if isinstance(read.value, dict):
+            documents, end = _with_more(read.value, text, end)
+        _collect(found, documents[0], after_comma=text[pos:at].strip() == ",")
+        pos = end
     return found
 
 
-def _fenced(text: str, pos: int = 0) -> int:
-    """Behind the opening of the next code fence that holds a value, if there is one."""
-    at = text.find("```", pos)
-    while at >= 0:
-        opening = _FENCE(text, at)
-        if opening is None:
+def _read_document(text: str, start: int, opening: str = "") -> Read:
+    """A document at `start`, behind `opening` if that is missing in the text. A string that lost its closing quote
+    has swallowed the closers behind it: they are given back."""
+    transducer = Transducer(stops=_FENCE)
+    transducer.feed(opening)
+    end = transducer.feed(text, start, final=True)
+    if transducer.in_quotes:
+        shorter = _without_closers(text, transducer.closers[::-1])
+        if len(shorter) < len(text):
+            return msgspec.structs.replace(_read_document(shorter, start, opening), end=end)
+    return _result(transducer, end)
+
+
+def _without_closers(text: str, closers: str) -> str:
+    """The text without the closers at its end, when they are those that are waited for, innermost first."""
+    for size in range(len(closers), 0, -1):
+        rest = text.rstrip("` \n")
+        for closer in reversed(closers[:size]):
+            if not rest.endswith(closer):
+                break
+            rest = rest[:-1].rstrip()
+        else:
+            return rest
+    return text
+
+
+def _with_more(value: dict[str, JSONValue], text: str, pos: int) -> tuple[list[JSONValue], int]:
+    """An object and the pairs that follow it, as in `{"a": 1}, "b": 2}`."""
+    for _ in range(_MAX_DOCUMENTS):
+        comma = _COMMA(text, pos) if value else None
+        at = pos if comma is None else comma.end()
+        if (value and comma is None) or not _is_pair(text, at):
             break
-        inside = text[opening.end() : opening.end() + 16].lstrip()
-        if inside[:1] in tuple('{[("'):
-            return opening.end()
-        at = text.find("```", opening.end())
-    return pos
+        read = _read_document(text, at, "{")
+        if not isinstance(read.value, dict):
+            break
+        value = {**value, **read.value}
+        pos = read.end
+    return [value], pos
+
+
+def _is_pair(text: str, at: int) -> bool:
+    """Whether a quoted key and a colon, or two quoted texts, stand at `at`."""
+    window = text[at : at + LOOKAHEAD]
+    if not window.startswith('"'):
+        return False
+    return bool(quoted_key_at(window, 0)) or re.match(r'"[^"]*"\s*"', window) is not None
+
+
+def _collect(found: list[JSONValue], value: JSONValue, after_comma: bool) -> None:
+    """Add a document. An empty one says nothing; one of the same shape as the one before corrects that one, unless
+    a comma between them shows that they are a list."""
+    if not found:
+        found.append(value)
+    elif value in ([], {}):
+        return
+    elif found[-1] in ([], {}) or (not after_comma and _same_shape(found[-1], value)):
+        found[-1] = value
+    else:
+        found.append(value)
+
+
+def _same_shape(one: JSONValue, other: JSONValue) -> bool:
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same_shape(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same_shape, one, other))
+    return type(one) is type(other)

@@ -8,13 +8,15 @@ namespace prefixes are folded away, so that tables hold one spelling. A tag is b
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import msgspec
 
 __all__ = ["MAX_TAG", "MORE", "NO_TAG", "Tag", "fold_name", "lex_name", "lex_tag", "unescape"]
 
 #: No opener of any known family comes near this length, attributes included.
-MAX_TAG = 512
+MAX_TAG = 4096
+MAX_LONG_TAG = 256
 MORE = -1
 NO_TAG = -2
 
@@ -44,6 +46,7 @@ class Tag(msgspec.Struct, frozen=True):
     end: int
 
 
+@lru_cache(maxsize=1024)
 def fold_name(raw: str) -> str:
     """The name of a tag with bars, word separators and prefixes in one spelling."""
     name = raw.translate(_FOLD) if not raw.isascii() else raw
@@ -68,14 +71,16 @@ def lex_tag(buf: str, pos: int, final: bool) -> Tag | int:
     for opener in (_LONG_OPEN, _LONG_CLOSE):
         if buf.startswith(opener, pos):
             return _lex_long(buf, pos, opener, final)
+    name, closing, after = lex_name(buf, pos)
+    kind = "close" if closing else "open"
+    if name and buf.startswith(">", after):
+        return Tag(kind, name, "", {}, after + 1)
     end = _tag_end(buf, pos)
     if end < 0:
         return NO_TAG if end == NO_TAG or final else MORE
-    name, closing, after = lex_name(buf, pos)
     if not name:
         return NO_TAG
     inner = buf[after : end - 1].strip()
-    kind = "close" if closing else "open"
     if inner.endswith("/"):
         kind, inner = "self", inner[:-1].rstrip()
     return _tag(kind, name, inner, end)
@@ -83,9 +88,9 @@ def lex_tag(buf: str, pos: int, final: bool) -> Tag | int:
 
 def _lex_long(buf: str, pos: int, opener: str, final: bool) -> Tag | int:
     start = pos + len(opener)
-    end = buf.find(_LONG_END, start, start + MAX_TAG)
+    end = buf.find(_LONG_END, start, start + MAX_LONG_TAG)
     if end < 0:
-        return NO_TAG if final or len(buf) - start > MAX_TAG else MORE
+        return NO_TAG if final or len(buf) - start > MAX_LONG_TAG else MORE
     name, _, inner = buf[start:end].strip().partition(" ")
     return _tag("open" if opener == _LONG_OPEN else "close", name, inner.strip(), end + len(_LONG_END))
 

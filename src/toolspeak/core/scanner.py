@@ -25,7 +25,7 @@ from .markup import MORE, lex_name, lex_tag
 __all__ = ["MarkTable", "Opening", "Reader", "Role", "Run", "Scanner"]
 
 #: What a mark means to the scanner.
-Role = Literal["open", "think", "think_end", "turn_end", "result", "closer", "noise"]
+Role = Literal["open", "think", "think_end", "turn_end", "final", "result", "closer", "noise"]
 
 #: A fence line longer than this is not one.
 MAX_FENCE_LINE = 120
@@ -36,10 +36,17 @@ MAX_TAIL = 4096
 _TAIL = re.compile(r"[\s.,;:!?)\]}*_`~\"']*").fullmatch
 NONE = -2
 
-_TRIGGER = re.compile(r"[<`{\[\]\n]").search
+#: Where plain text must be looked at: a character that begins marks, before one that may go on with it. A bare
+#: bracket counts only behind white space; right behind a call `_text` looks at it itself.
+_TRIGGER = re.compile(
+    r"<(?=[/A-Za-z|｜]|\Z)|```|`{1,2}\Z|(?:(?<=\s)|\A)\{(?=[\s\"'“”A-Za-z_]|\Z)|\[(?=[\sA-Z/{a-z_]|\Z)|\](?=<|\Z)|\n"
+).search
+_PLAIN = re.compile(r"[^<`{\[\]\n]*+").fullmatch
 _BLANK = re.compile(r"[ \t\r\n\u00a0]*").match
 _LINE_TAIL = re.compile(r"\n[ \t\r]*$").search
-_FENCE_RUN = re.compile(r"`{3,}|~{3,}").match
+_FENCE_LINE = re.compile(r"(`{3,}+|~{3,}+)([^\n]{0,120}+)(?:\n|\Z)").match
+_FENCE_BEGUN = re.compile(r"`{1,2}|~{1,2}|(?:`{3,}+|~{3,}+)[^\n]{0,120}+").fullmatch
+_MAY_BEGIN_JSON = frozenset({"", "{", "[", " ", "\t", "\r", "\n"})
 _TICKS = re.compile(r"`+").match
 
 
@@ -54,14 +61,18 @@ class Opening(msgspec.Struct, frozen=True):
     at_mark: bool = False
     #: A name that the mark itself gives, such as the info string of a fence.
     name: str = ""
-    #: Which readers may be tried; empty means all.
-    body: str = ""
+    #: The block holds exactly one call, and nothing else.
+    single: bool = False
+    #: The block is over when its call is.
+    one_call: bool = False
+    #: Words that may stand between the mark and the call.
+    preamble: str = ""
 
 
 class Run(msgspec.Struct, frozen=True):
-    """A shortcut: while `search` finds nothing in a chunk, `take` turns the chunk into its event."""
+    """A shortcut: a chunk that `accepts` takes whole needs no reading; `take` turns it into its event."""
 
-    search: Callable[[str], object]
+    accepts: Callable[[str], object | None]
     take: Callable[[str], Event]
 
 
@@ -141,19 +152,21 @@ class Scanner:
         self._closed = False
         # where we stand
         self._fresh = True  # nothing but white space or calls on this line so far
+        self._line_begins = True  # nothing but white space on this line so far
         self._started = False  # the answer has begun: text that is not white space has been said
         self._fence = ""  # the run of ticks that opened the fence we are in
-        self._code = 0  # ticks that opened the inline code we are in
+        self._ticks = 0  # ticks on this line so far: an odd number means inline code
         self._last = ""  # the last character said
         self._reasoning = False
         self._fenced_reader = ""  # the run of ticks that opened the block being read
+        self._declared = ""  # the tag that closes the declaration being read
         # the candidate being read
         self._reader: Reader | None = None
         self._raw: list[str] = []
         self._commits = 0
         self._rejected = 0
         self._tails: list[_Tail] = []
-        self._text_run = Run(_TRIGGER, self._take_text)
+        self._text_run = Run(_PLAIN, self._take_text)
         self._handlers: dict[str, Callable[[str, int, bool], int]] = {
             "<": self._angle,
             "`": self._tick,
@@ -168,7 +181,7 @@ class Scanner:
     def feed(self, chunk: str) -> list[Event]:
         """The events that this chunk makes certain."""
         run = self._run
-        if run is not None and run.search(chunk) is None:
+        if run is not None and run.accepts(chunk) is not None:
             return [run.take(chunk)] if chunk else []
         if self._closed:
             raise ValueError("the scanner is closed")
@@ -221,6 +234,7 @@ class Scanner:
             return
         self._desk.say(text, self._reasoning)
         self._last = text[-1:]
+        self._ticks += text.count("`")
         if not self._started and not self._reasoning and not text.isspace():
             self._started = True
 
@@ -229,34 +243,54 @@ class Scanner:
             blank = _BLANK(buf, pos)
             assert blank is not None
             if blank.end() > pos:
-                self._say(buf[pos : blank.end()])
+                self._line_begins = self._line_begins or "\n" in blank.group()
+                self._say(blank.group())
                 return blank.end()
-            found = self._line_start(buf, pos, final)
+            found = self._line_start(buf, pos, final) if self._line_begins else NONE
             if found != NONE:
                 return found
-        trigger = _TRIGGER(buf, pos)
-        end = len(buf) if trigger is None else trigger.start()
+            if buf[pos] in "{[":
+                return self._bracket(buf, pos, final)
+        end = self._next_mark(buf, pos)
         if end > pos:
-            self._fresh = False
+            self._fresh = self._line_begins = False
             self._say(buf[pos:end])
             return end
         return self._handlers[buf[pos]](buf, pos, final)
 
+    def _next_mark(self, buf: str, pos: int) -> int:
+        """Where the next thing stands that may be a mark. Tags that mean nothing are passed over."""
+        at = pos
+        while True:
+            trigger = _TRIGGER(buf, at)
+            if trigger is None:
+                return len(buf)
+            at = trigger.start()
+            if buf[at] != "<":
+                return at
+            name, closing, end = lex_name(buf, at)
+            if end == len(buf) or not self._dull(self._table.tag(name, closing)):
+                return at
+            at += 1
+
+    def _dull(self, meaning: tuple[Role, Opening | None] | None) -> bool:
+        return meaning is None or (meaning[0] == "open" and self._rejected >= MAX_REJECTED)
+
     def _plain(self, buf: str, pos: int, length: int = 1) -> int:
         """The character that looked like a mark is none."""
-        self._fresh = False
+        self._fresh = self._line_begins = False
         self._say(buf[pos : pos + length])
         return pos + length
 
     def _newline(self, buf: str, pos: int, final: bool) -> int:
         self._say("\n")
-        self._fresh = True
-        self._code = 0
+        self._fresh = self._line_begins = True
+        self._ticks = 0
         return pos + 1
 
     def _line_start(self, buf: str, pos: int, final: bool) -> int:
         """The first visible character of a line: a fence, or a word that is a mark here and nowhere else."""
-        if buf[pos] in "`~":
+        if buf[pos] in "`~" and not self._fence.startswith("<"):
             return self._fence_line(buf, pos, final)
         if self._fence or self._reasoning:
             return NONE
@@ -266,51 +300,50 @@ class Scanner:
     # ---- code
 
     def _tick(self, buf: str, pos: int, final: bool) -> int:
-        """Inline code: between two runs of as many ticks, within a line."""
+        """Ticks in the middle of a line: inline code, or a fence that a call stands in."""
         ticks = _TICKS(buf, pos)
         assert ticks is not None
         end = ticks.end()
-        if end == len(buf) and not final:
-            return MORE if end - pos < MAX_FENCE_LINE else self._plain(buf, pos, end - pos)
-        count = end - pos
-        if count >= 3 and not self._fence and not self._code:
+        if end == len(buf) and not final and end - pos < MAX_FENCE_LINE:
+            return MORE
+        if end - pos >= 3 and not self._fence and not self._in_code:
             found = self._action_fence(buf, pos, end, final)
             if found != NONE:
                 return found
-        if not self._fence:
-            self._code = 0 if self._code == count else self._code or count
-        return self._plain(buf, pos, count)
+        return self._plain(buf, pos, end - pos)
+
+    @property
+    def _in_code(self) -> bool:
+        return self._ticks % 2 == 1
 
     def _fence_line(self, buf: str, pos: int, final: bool) -> int:
         """Three or more ticks or tildes at the start of a line open or close a fence."""
-        run = _FENCE_RUN(buf, pos)
-        if run is None:
-            short = buf[pos:] in ("`", "``", "~", "~~")
-            return MORE if short and not final else NONE
-        eol = buf.find("\n", run.end(), run.end() + MAX_FENCE_LINE)
-        if eol < 0:
-            if not final and len(buf) - run.end() < MAX_FENCE_LINE:
-                return MORE
-            eol = len(buf) if final and len(buf) - run.end() < MAX_FENCE_LINE else -1
-        if eol < 0:
-            return NONE
-        info = buf[run.end() : eol].strip()
-        marks = run.group()
+        line = _FENCE_LINE(buf, pos)
+        if line is None or (line.end() == len(buf) and buf[-1] != "\n" and not final):
+            begun = not final and _FENCE_BEGUN(buf, pos) is not None and len(buf) - pos < MAX_FENCE_LINE
+            return MORE if begun else NONE
+        marks, info = line.groups()
+        eol = line.end(2)
         if self._fence:
-            closes = not info and marks[0] == self._fence[0] and len(marks) >= len(self._fence)
+            closes = marks[0] == self._fence[0] and len(marks) >= len(self._fence) and not info.strip()
             self._fence = "" if closes else self._fence
-            return self._plain(buf, pos, eol - pos)
+            return self._say_line(buf, pos, line.end())
         if marks[0] in info:
             return NONE
-        return self._open_fence(buf, pos, eol, marks, info)
-
-    def _open_fence(self, buf: str, pos: int, eol: int, marks: str, info: str) -> int:
-        opening = None if self._reasoning else self._table.fence(info)
-        if opening is None or eol == len(buf):
+        opening = None if self._reasoning else self._table.fence(info.strip())
+        dull = self._rejected >= MAX_REJECTED or buf[line.end() : line.end() + 1] not in _MAY_BEGIN_JSON
+        if opening is None or eol == len(buf) or (opening.wrapper == "weak" and dull):
             self._fence = marks
-            return self._plain(buf, pos, eol - pos)
+            return self._say_line(buf, pos, line.end())
         self._fenced_reader = marks
         return self._open(opening, buf, pos, eol)
+
+    def _say_line(self, buf: str, pos: int, end: int) -> int:
+        """A whole line of text, its line break included."""
+        self._say(buf[pos:end])
+        self._fresh = self._line_begins = buf[end - 1] == "\n"
+        self._ticks = 0
+        return end
 
     def _action_fence(self, buf: str, pos: int, end: int, final: bool) -> int:
         """A fence in the middle of a line counts only if its info string names a call."""
@@ -327,19 +360,19 @@ class Scanner:
     def _angle(self, buf: str, pos: int, final: bool) -> int:
         name, closing, end = lex_name(buf, pos)
         if end == len(buf) and not final:
-            if self._table.may_become_tag(name):
-                return MORE
-            return self._plain(buf, pos)
+            return MORE if self._table.may_become_tag(name) else self._plain(buf, pos)
+        if self._fence.startswith("<") and buf.startswith(self._fence, pos):
+            self._fence = ""
         meaning = self._table.tag(name, closing)
-        if meaning is None:
+        if meaning is None or self._dull(meaning):
             return self._plain(buf, pos)
+        if buf[end : end + 1] == ">" and name not in ("|open|", "|close|"):
+            return self._act(*meaning, buf, pos, end + 1)
         tag = lex_tag(buf, pos, final)
         if isinstance(tag, int):
             return MORE if tag == MORE else self._plain(buf, pos)
         if name in ("|open|", "|close|"):
-            meaning = self._table.tag(tag.name, tag.kind == "close")
-            if meaning is None:
-                return self._plain(buf, pos, tag.end - pos)
+            meaning = self._table.tag(name + tag.name, False) or meaning
         role, opening = meaning
         return self._act(role, opening, buf, pos, tag.end)
 
@@ -351,27 +384,25 @@ class Scanner:
         return self._act(role, opening, buf, pos, pos + length)
 
     def _bracket(self, buf: str, pos: int, final: bool) -> int:
-        found = self._table.literal(buf, pos, final)
-        if not isinstance(found, int):
-            return self._act(found[0], found[1], buf, pos, pos + found[2])
-        if found == MORE:
-            return MORE
-        if self._reasoning or self._fence or self._code or not self._bare_allowed(buf, pos):
+        if buf[pos] == "[":
+            found = self._table.literal(buf, pos, final)
+            if not isinstance(found, int):
+                return self._act(found[0], found[1], buf, pos, pos + found[2])
+            if found == MORE:
+                return MORE
+        barred = self._reasoning or self._fence or self._in_code or self._rejected >= MAX_REJECTED
+        if barred or not (self._fresh or self._last.isspace()):
             return self._plain(buf, pos)
         opening = self._table.bare(buf, pos, final)
         if isinstance(opening, int):
             return MORE if opening == MORE else self._plain(buf, pos)
         return self._open(opening, buf, pos, pos)
 
-    def _bare_allowed(self, buf: str, pos: int) -> bool:
-        """A bare call does not stick to the word before it."""
-        return self._fresh or self._last.isspace()
-
     def _act(self, role: Role, opening: Opening | None, buf: str, pos: int, end: int) -> int:
         """Do what the mark between `pos` and `end` means here."""
         if role == "open" and opening is not None:
             return self._open(opening, buf, pos, end)
-        if self._fence or self._code:
+        if self._fence or self._in_code:
             return self._plain(buf, pos)
         if role == "think":
             self._reasoning = True
@@ -383,6 +414,9 @@ class Scanner:
             return end
         if role == "result":
             return self._result(buf, pos, end)
+        if role == "final":
+            self._desk.final_answer = True
+            return self._plain(buf, pos, end - pos)
         if role == "closer" and not (self._fresh and self._desk.calls_seen):
             return self._plain(buf, pos)
         return end
@@ -391,7 +425,7 @@ class Scanner:
         if not self._reasoning:
             self._desk.note("reasoning_unopened")
         self._reasoning = False
-        self._fresh = True
+        self._fresh = self._line_begins = True
         return end
 
     def _result(self, buf: str, pos: int, end: int) -> int:
@@ -419,12 +453,13 @@ class Scanner:
             line_start=self._fresh,
             answer_start=not self._started,
             in_fence=bool(self._fence),
-            in_code=bool(self._code),
+            in_code=self._in_code,
             in_reasoning=self._reasoning,
             nonce=None if self._desk.nonce is None else self._desk.nonce in buf[pos:end],
         )
         self._reader = self._table.reader(opening, self._desk, evidence)
         self._commits = self._desk.commits
+        self._declared = opening.stops[0] if opening.single else ""
         start = pos if opening.at_mark else end
         self._raw = [buf[pos:start]]
         self._state = self._read
@@ -447,26 +482,33 @@ class Scanner:
         self._reader = None
         self._state = self._text
         fenced, self._fenced_reader = self._fenced_reader, ""
+        declared, self._declared = self._declared, ""
         raw = "".join(self._raw)
         self._raw = []
         if self._desk.commits > self._commits or reader.channel:
             self._fresh = True
+            self._line_begins = bool(reader.channel)
             self._reasoning = reader.channel == "analysis"
             return
         waiting = [builder for builder in reader.builders if builder.state == "tail"]
+        if waiting and reader.state == "failed":
+            waiting = [builder for builder in waiting if builder.resolve_tail(False)]
         if waiting:
             self._fresh = True
+            self._line_begins = False
             self._tails.append(_Tail(waiting, raw))
             return
         self._rejected += 1
         if fenced and reader.state == "failed":
             self._fence = fenced
+        if declared and reader.state == "failed":
+            self._fence = declared
         self._reject_raw(raw)
 
     def _reject_raw(self, raw: str) -> None:
         """The candidate is text after all."""
         self._say(raw)
-        self._fresh = _LINE_TAIL(raw[-256:]) is not None
+        self._fresh = self._line_begins = _LINE_TAIL(raw[-256:]) is not None
 
     # ---- calls that must end the answer
 

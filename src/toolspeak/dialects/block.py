@@ -15,6 +15,7 @@ from ..core.builder import CallBuilder
 from ..core.desk import Desk
 from ..core.evidence import Evidence
 from ..core.markup import MORE, lex_name, lex_tag
+from ..core.quotes import LOOKAHEAD
 from ..core.scanner import Opening, Run
 from .bodies import Body, Context
 from .json_calls import JsonCalls
@@ -23,11 +24,15 @@ from .tag_calls import CALL_ENDS, CALL_TAGS, NAME_TAGS, NOISE, TagCalls
 
 __all__ = ["BLOCK_CLOSERS", "Block"]
 
+#: `<tool_calls><tool_call>` is common, more is a storm.
+_MAX_NESTED = 2
 _BLANK = re.compile(r"[\s,;]*").match
 _FENCE = re.compile(r"`{3,6}[a-z]{0,12}[ \t]*").match
-_LIST_ITEM = re.compile(r"\[\s*(.)", re.DOTALL).match
+_LIST_OF_CALLS = re.compile(r"\[\s{0,64}([A-Za-z_][\w.]{0,127})\(").match
+_LIST_BEGUN = re.compile(r"\[\s{0,64}(?:[A-Za-z_][\w.]{0,127})?").match
+_LIST_OF_OBJECTS = re.compile(r"\[\s{0,64}[{\[\]\"']").match
 #: Tags inside a block that mean nothing for the call.
-_SKIPPED = frozenset({"tool_sep", "|tool_sep|", "|tool_call_begin|", "|tool_call_end|", "|plugin|", "|message|"})
+_SKIPPED = frozenset({"tool_sep", "|tool_sep|", "|tool_call_begin|", "|tool_call_end|", "|plugin|", "|message|", "|role_sep|"})
 _THINKING = frozenset({"think", "thinking", "thought"})
 #: Token-like marks that close a block.
 BLOCK_CLOSERS = frozenset(
@@ -61,6 +66,8 @@ class Block:
         self._body: Body | None = None
         self._calls = 0
         self._in_list = False
+        self._nested = 0  # block tags inside the block
+        self._prose = 0  # how much prose may still stand in front of the call
         self._nonce_due = desk.nonce if evidence.nonce is False else None
 
     @property
@@ -90,27 +97,62 @@ class Block:
             return new if new > pos else MORE
         self._body = None
         if body.state == "failed":
+            if isinstance(body, NamedCall) and self._may_be_prose(body):
+                self._prose = LOOKAHEAD
+                return new
             self.state = "done" if self._calls else "failed"
             return new
         self._calls += 1
-        if self._opening.wrapper == "bare" or self._opening.name or self._opening.body == "tag":
+        if self._opening.one_call and not self._in_list:
             self.state = "done"
         return new
 
     # ---- between calls
 
+    def _may_be_prose(self, body: NamedCall) -> bool:
+        """`<tool_call>` and a sentence in front of the call; only marks that have a closer of their own."""
+        return not self._calls and not body.begun and bool(self._opening.stops) and self._opening.wrapper == "strong"
+
+    def _skip_prose(self, buf: str, pos: int, final: bool) -> int:
+        """A sentence that ends in a colon and a line break, then the call."""
+        end = min(len(buf), pos + self._prose)
+        at = buf.find("{", pos, end)
+        if at < 0 and end == len(buf) and not final:
+            return MORE
+        if at < 0 or not buf[pos:at].rstrip(" \t").endswith(":\n"):
+            return self._leave(pos)
+        self._prose = 0
+        return at
+
     def _between(self, buf: str, pos: int, final: bool) -> int:
         blank = _BLANK(buf, pos)
         assert blank is not None
+        if self._prose:
+            return self._skip_prose(buf, pos, final)
         at = blank.end()
+        if at - pos > LOOKAHEAD:
+            return at
         if at == len(buf):
-            return at if self._calls == 0 or at - pos > 256 else MORE if not final else pos
+            return at if self._calls == 0 else MORE
         if self._nonce_due is not None:
             return self._nonce(buf, at, final)
         stop = self._stop(buf, at, final)
         if stop:
             return stop
-        return self._dispatch(buf, pos, at, final)
+        if self._calls and (self._opening.single or self._opening.name):
+            return self._leave(pos, failed=self._opening.single)
+        skipped = self._preamble(buf, at, final)
+        return skipped or self._dispatch(buf, pos, at, final)
+
+    def _preamble(self, buf: str, at: int, final: bool) -> int:
+        """Behind the words that may stand before a call, MORE when they may still come, 0 when there are none."""
+        words = self._opening.preamble
+        if not words or self._calls:
+            return 0
+        rest = buf[at : at + len(words)]
+        if rest == words:
+            return at + len(words)
+        return MORE if words.startswith(rest) and not final else 0
 
     def _nonce(self, buf: str, at: int, final: bool) -> int:
         """Marks that take no attribute carry the nonce right behind them."""
@@ -141,7 +183,7 @@ class Block:
         if self._opening.name:
             return self._named(buf, at)
         if char == "{":
-            return self._begin(JsonCalls(self._context), at)
+            return self._begin(JsonCalls(self._context, canonical=self._opening.single), at)
         if char == "[":
             return self._list(buf, at, final)
         if char == "<":
@@ -162,20 +204,21 @@ class Block:
         self._body = body
         return at
 
-    def _leave(self, pos: int) -> int:
+    def _leave(self, pos: int, failed: bool = False) -> int:
         """Something that is no call: the block ends here."""
-        self.state = "done" if self._calls else "failed"
+        self.state = "done" if self._calls and not failed else "failed"
         return pos
 
     def _list(self, buf: str, at: int, final: bool) -> int:
-        item = _LIST_ITEM(buf, at)
-        if item is None:
-            return MORE if not final and len(buf) - at < 256 else self._leave(at)
-        first = item.group(1)
-        if first.isalpha() or first in "_$":
+        call = _LIST_OF_CALLS(buf, at)
+        if call is not None:
             self._in_list = True
-            return item.end() - 1
-        return self._begin(JsonCalls(self._context), at)
+            return call.start(1)
+        begun = _LIST_BEGUN(buf, at)
+        if begun is not None and begun.end() == len(buf) and not final and len(buf) - at < LOOKAHEAD:
+            return MORE
+        inner = _LIST_OF_OBJECTS(buf, at)
+        return self._leave(at) if inner is None else self._begin(JsonCalls(self._context, self._opening.single), at)
 
     def _bracket(self, buf: str, pos: int, at: int, final: bool) -> int:
         rest = buf[at : at + len(NOISE)]
@@ -221,7 +264,8 @@ class Block:
         if name in CALL_TAGS and not named and name == "invoke":
             return end  # `<invoke>{json}</invoke>`
         if name in CALL_ENDS - CALL_TAGS:
-            return end if self._calls == 0 and name != self._opening.dialect else self._leave(pos)
+            self._nested += 1
+            return end if not self._calls and self._nested <= _MAX_NESTED else self._leave(pos)
         if name in CALL_TAGS or name in NAME_TAGS or self._is_call(name):
             return self._begin(TagCalls(self._context), at)
         return self._leave(pos)

@@ -10,6 +10,7 @@ from typing import Literal
 
 from ..core.builder import CallBuilder
 from ..core.desk import Desk
+from ..core.events import CallArgs
 from ..core.evidence import Evidence
 from ..core.lenient_json import Transducer
 from ..core.scanner import Run
@@ -84,8 +85,6 @@ class ArgumentsBody(Body):
             self._builder.tokens(tokens)
 
     def finish(self) -> None:
-        self._json.finish()
-        self._drain()
         self._builder.cut()
         self.state = "failed"
 
@@ -97,13 +96,14 @@ def live_run(json: Transducer, builder: CallBuilder | None) -> Run | None:
     """The shortcut through a string that flows from the model to the client."""
     if builder is None or builder.state != "live" or builder.arguments is None or not builder.arguments.live:
         return None
-    search = json.plain_run()
-    if search is None:
+    accepts = json.plain_run()
+    if accepts is None:
         return None
-    grow, take = json.grow, builder.pass_through
+    record, index = builder.arguments.record, builder.index
 
-    def pass_on(chunk: str) -> object:
-        grow(len(chunk))
-        return take(chunk)
+    def pass_on(chunk: str) -> CallArgs:
+        record(chunk)
+        json.size += len(chunk)
+        return CallArgs(index, chunk)
 
-    return Run(search, pass_on)  # pyright: ignore[reportArgumentType]
+    return Run(accepts, pass_on)

@@ -61,6 +61,8 @@ ROLES: dict[str, _Role] = {
     "content": "meta",
     "reasoning": "meta",
 }
+#: Where tools are also declared, only the one spelling that no declaration uses counts.
+_CANONICAL: dict[str, _Role] = {"name": "name", "arguments": "arguments", "id": "meta"}
 #: LangChain's way to say that no tool is needed.
 _FINAL_ANSWERS = frozenset({"Final Answer"})
 
@@ -80,9 +82,10 @@ class _Frame:
 class JsonCalls(Body):
     """One JSON value that consists of calls. `exact` refuses keys that no call has."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, canonical: bool = False) -> None:
         super().__init__(context)
         self._json = Transducer(stops=context.stops)
+        self._roles: dict[str, _Role] = _CANONICAL if canonical else ROLES
         self._frames: list[_Frame] = []
         self._exact = context.evidence.wrapper != "strong"
         self._mode: Literal["frame", "text", "arguments", "skip"] = "frame"
@@ -102,8 +105,6 @@ class JsonCalls(Body):
         return pos
 
     def finish(self) -> None:
-        self._json.finish()
-        self._drain()
         for frame in self._frames:
             if frame.builder is not None and not frame.is_list:
                 frame.builder.cut()
@@ -204,7 +205,7 @@ class JsonCalls(Body):
 
     def _key(self, text: str) -> None:
         frame = self._frames[-1]
-        frame.role = ROLES.get(text, "other")
+        frame.role = self._roles.get(text, "other")
         if frame.role == "other" and self._exact:
             self._fail("not_a_call")
 

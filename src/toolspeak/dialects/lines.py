@@ -98,7 +98,7 @@ class ReactReader(LineReader):
         if eol < 0:
             return MORE if not final and len(buf) - pos < LOOKAHEAD else self._fail(pos)
         name = buf[pos:eol].strip(" \t\r`*\"'[]")
-        if _TOOL(name) is None:
+        if _TOOL(name) is None or self._context.desk.final_answer:
             return self._fail(pos)
         self._name = name
         return eol

@@ -21,10 +21,9 @@ from .tag_calls import CALL_TAGS, NOISE
 __all__ = ["Marks"]
 
 
-def _tag_row(dialect: str, *names: str, wrapper: str = "strong") -> dict[str, Opening]:
+def _tag_row(dialect: str, *names: str, preamble: str = "") -> dict[str, Opening]:
     return {
-        name: Opening(dialect, "weak" if wrapper == "weak" else "strong", (f"</{name}>",) if name[0] != "|" else ())
-        for name in names
+        name: Opening(dialect, stops=(f"</{name}>",) if name[0] != "|" else (), preamble=preamble) for name in names
     }
 
 
@@ -33,7 +32,7 @@ OPENINGS: dict[str, Opening] = {
     **_tag_row("hermes", "tool_call", "toolcall", "tool-call"),
     **_tag_row("tool_calls", "tool_calls", "function_calls"),
     **_tag_row("granite", "function_call", "|tool_call|"),
-    **_tag_row("tools", "tools", wrapper="weak"),
+    "tools": Opening("tools", "weak", ("</tools>", "</tool_call>"), single=True),
     **_tag_row("nemotron", "TOOLCALL"),
     **_tag_row("longcat", "longcat_tool_call"),
     **_tag_row("llama", "|python_tag|", "|python_start|"),
@@ -42,17 +41,19 @@ OPENINGS: dict[str, Opening] = {
     **_tag_row("deepseek", "|tool_calls_begin|"),
     **_tag_row("command_r", "|START_ACTION|"),
     **_tag_row("internlm", "|action_start|"),
-    **_tag_row("gigachat", "|function_call|", "|message_sep|"),
+    **_tag_row("gigachat", "|function_call|", "|message_sep|", preamble="function call"),
     **_tag_row("inkling", "|content_invoke_tool_json|"),
     **_tag_row("gemma", "|tool_call"),
     **_tag_row("functiongemma", "start_function_call"),
-    **{name: Opening("tags", at_mark=True, body="tag") for name in sorted(CALL_TAGS)},
+    **{name: Opening("tags", at_mark=True, one_call=True) for name in sorted(CALL_TAGS)},
+    "|open|tools": Opening("kimi_k3"),
+    "|open|call": Opening("kimi_k3", at_mark=True, one_call=True),
     "|channel|": CHANNEL,
     "|start|": CHANNEL,
 }
 #: Marks around thinking.
-THINKING = frozenset({"think", "thinking", "thought", "reasoning", "|START_THINKING|", "|begin_of_thought|", "|channel"})
-THINKING_ENDS = frozenset({"|END_THINKING|", "|end_of_thought|", "channel|"})
+THINKING = frozenset({"think", "thinking", "thought", "reasoning", "|START_THINKING|", "|begin_of_thought|", "|channel", "|open|think"})
+THINKING_ENDS = frozenset({"|END_THINKING|", "|end_of_thought|", "channel|", "|close|think"})
 TURN_ENDS = frozenset({"|end|", "|return|"})
 #: Marks that only a tool result stands behind.
 RESULTS = frozenset(
@@ -98,8 +99,6 @@ NOISE_TAGS = frozenset(
         "s",
     }
 )
-#: Names of `<|open|>name<|sep|>` tags: what is not a block or thinking is noise.
-LONG_TAGS = frozenset({"response", "message", "tools", "think"})
 CLOSING_TAGS = frozenset({*OPENINGS, *CALL_TAGS, "tool_call|", "end_function_call"}) | BLOCK_CLOSERS
 NAMESPACES = ("seed:", "minimax:", "mm:", "steptml:", "antml:", "tool:", "DSML", "|DSML|")
 
@@ -116,20 +115,36 @@ LITERALS: dict[str, tuple[Role, Opening | None]] = {
 }
 #: Marks that count only as the first word of a line.
 LINES: dict[str, tuple[Role, Opening | None]] = {
-    "functools[": ("open", Opening("phi", at_mark=True, body="functools")),
+    "functools[": ("open", Opening("phi")),
     "TOOL_CALL\n": ("open", Opening("perl", stops=("/TOOL_CALL",))),
     "to=functions.": ("open", CHANNEL),
     "Action:": ("open", ACTION),
+    "Final Answer:": ("final", None),
     "Observation:": ("result", None),
     "Tool result:": ("result", None),
     "Tool Result:": ("result", None),
     "Tool output:": ("result", None),
     "TOOL_RESULT:": ("result", None),
 }
+#: How much of a mark is its own: the bracket of `functools[` belongs to the list of calls.
+_BEHIND = {"functools[": len("functools")}
 #: Info strings of fences that hold calls, and of fences that may.
 ACTION_FENCES = frozenset({"json action", "action", "tool_call", "tool_calls", "tool_code", "json tool_call", "tool"})
 JSON_FENCES = frozenset({"", "json", "jsonc", "json5", "JSON"})
 _FENCE_NAME = re.compile(r"tool[ :]([A-Za-z_][\w.-]{0,127})").fullmatch
+
+_ByFirst = dict[str, list[tuple[str, Role, Opening | None]]]
+
+
+def _by_first(table: dict[str, tuple[Role, Opening | None]]) -> _ByFirst:
+    found: _ByFirst = {}
+    for mark, (role, opening) in table.items():
+        found.setdefault(mark[0], []).append((mark, role, opening))
+    return found
+
+
+_LITERALS_BY_FIRST = _by_first(LITERALS)
+_LINES_BY_FIRST = _by_first(LINES)
 
 _WORD = re.compile(r"[A-Za-z_$][\w$.:-]*").match
 _FIRST_KEY = re.compile(r"\{\s{0,64}[\"'“”]?([A-Za-z_]{1,16})[\"'“”]?\s{0,16}[:=]").match
@@ -137,13 +152,13 @@ _FIRST_KEY_BEGUN = re.compile(r"\{\s{0,64}(?:[\"'“”]?(?:[A-Za-z_]{1,16}(?:[\
 _LIST = re.compile(r"\[\s{0,64}").match
 _PYTHON = re.compile(r"([A-Za-z_][\w.]{0,127})\(").match
 _PYTHON_BEGUN = re.compile(r"(?:[A-Za-z_][\w.]{0,127})?").fullmatch
-_AFTER_NAME = re.compile(r"[\t ]{0,8}(?:\(|\{|\[ARGS\]|:?\s{0,8}[{<])").match
-_AFTER_NAME_BEGUN = re.compile(r"[\t ]{0,8}(?:\[(?:A(?:R(?:GS?)?)?)?|:?\s{0,8})?").fullmatch
+_AFTER_NAME = re.compile(r"[\t ]{0,8}(?:\(|\{|\[ARGS\]|:?\s{0,8}(?:\{|<(?!\|)))").match
+_AFTER_NAME_BEGUN = re.compile(r"[\t ]{0,8}(?:\[(?:A(?:R(?:GS?)?)?)?|:?\s{0,8}<?)?").fullmatch
 _WINDOW = 160
 
-_BARE_JSON = Opening("json", "bare", at_mark=True)
-_BARE_PYTHON = Opening("pythonic", "bare", at_mark=True)
-_BARE_NAME = Opening("name", "bare", at_mark=True)
+_BARE_JSON = Opening("json", "bare", at_mark=True, one_call=True)
+_BARE_PYTHON = Opening("pythonic", "bare", at_mark=True, one_call=True)
+_BARE_NAME = Opening("name", "bare", at_mark=True, one_call=True)
 _FENCED_JSON = Opening("json_fence", "weak", stops=("```", "~~~"))
 
 
@@ -154,7 +169,7 @@ class Marks:
         self._desk = desk
         self._only = only
         self._tools = frozenset(desk.tools or ())
-        names = {*OPENINGS, *THINKING, *THINKING_ENDS, *TURN_ENDS, *RESULTS, *NOISE_TAGS, *CLOSING_TAGS, *LONG_TAGS, *self._tools}
+        names = {*OPENINGS, *THINKING, *THINKING_ENDS, *TURN_ENDS, *RESULTS, *NOISE_TAGS, *CLOSING_TAGS, *self._tools}
         self._sorted = sorted({*names, *NAMESPACES, "｜", "/"})
         self._words = sorted({*LINES, *self._tools, "call:"})
 
@@ -180,12 +195,12 @@ class Marks:
             return "result", None
         if name in BLOCK_CLOSERS:
             return "closer", None
-        return ("noise", None) if name in NOISE_TAGS or name in LONG_TAGS else None
+        return ("noise", None) if name in NOISE_TAGS else None
 
     def _opening(self, name: str) -> Opening | None:
         opening = OPENINGS.get(name)
         if opening is None and name in self._tools:
-            opening = Opening("tool_tag", stops=(f"</{name}>",), at_mark=True, body="tag")
+            opening = Opening("tool_tag", stops=(f"</{name}>",), at_mark=True, one_call=True)
         return opening if self._counts(opening) else None
 
     def may_become_tag(self, name: str) -> bool:
@@ -196,22 +211,25 @@ class Marks:
 
     def literal(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
         """The literal mark at `pos`."""
-        return self._find(LITERALS, buf, pos, final)
+        return self._find(_LITERALS_BY_FIRST, buf, pos, final)
 
     def _find(
-        self, table: dict[str, tuple[Role, Opening | None]], buf: str, pos: int, final: bool
+        self, table: _ByFirst, buf: str, pos: int, final: bool
     ) -> tuple[Role, Opening | None, int] | int:
+        candidates = table.get(buf[pos])
+        if candidates is None:
+            return NONE
         rest = buf[pos : pos + 24]
         begun = False
-        for mark, (role, opening) in table.items():
+        for mark, role, opening in candidates:
             if rest.startswith(mark):
-                return (role, opening, len(mark)) if self._counts(opening) else NONE
+                return (role, opening, _BEHIND.get(mark, len(mark))) if self._counts(opening) else NONE
             begun = begun or mark.startswith(rest)
         return MORE if begun and not final else NONE
 
     def line(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
         """The mark at the first word of a line: a fixed word, or the name of a tool with arguments behind it."""
-        found = self._find(LINES, buf, pos, final)
+        found = self._find(_LINES_BY_FIRST, buf, pos, final)
         if found != NONE:
             return found
         word = _WORD(buf, pos)
@@ -219,7 +237,7 @@ class Marks:
             return NONE
         name = word.group()
         if word.end() == len(buf) and not final:
-            return MORE if _is_prefix(name, self._words) or name.startswith("call:") else NONE
+            return MORE if _is_prefix(name.rstrip(":"), self._words) or name.startswith("call:") else NONE
         known = name.rstrip(":") in self._tools
         if not known and not name.startswith("call:"):
             return NONE

@@ -29,7 +29,7 @@ _INDEX = re.compile(r":\d{1,6}$").sub
 #: Separators between a name and its arguments.
 _SEPARATORS = ("[ARGS]",)
 _SEPARATOR_TAGS = frozenset(
-    {"tool_sep", "|tool_sep|", "|tool_call_argument_begin|", "|role_sep|", "|content_invoke_tool_json|", "|message|"}
+    {"tool_sep", "|tool_sep|", "|tool_call_argument_begin|", "|role_sep|", "|message|"}
 )
 #: Words before a separator tag that say what follows and are no name.
 _LABELS = frozenset({"function", "function call", "tool"})
@@ -51,6 +51,11 @@ class NamedCall(Body):
         self._raw = name
         self._inner: Body | None = None
         self._loud = context.evidence.wrapper == "strong"
+
+    @property
+    def begun(self) -> bool:
+        """Whether anything showed that the word is a name."""
+        return self._builder is not None
 
     def feed(self, buf: str, pos: int, final: bool) -> int:
         while pos < len(buf) and self.state == "open":

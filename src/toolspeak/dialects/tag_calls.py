@@ -11,12 +11,14 @@ import re
 
 from ..core.arguments import to_json
 from ..core.builder import CallBuilder
+from ..core.events import CallArgs
 from ..core.lenient_json import END_OBJECT, END_STRING, KEY, OBJECT, PART, SCALAR, STRING
 from ..core.literals import escape_text
 from ..core.markup import MORE, Tag, lex_name, lex_tag, unescape
 from ..core.model import JSONValue, Note
 from ..core.quotes import LOOKAHEAD
 from ..core.schema import ArgumentSchema
+from ..core.scanner import Run
 from .bodies import ArgumentsBody, Body, Context
 from .values import body_of, plain_text, trim, value_of
 
@@ -36,7 +38,11 @@ CALL_ENDS = CALL_TAGS | {"tool_call", "tool_calls", "function_call", "function_c
 #: MiniMax M3 puts this before every tag.
 NOISE = "]<]minimax[>["
 _CDATA, _CDATA_END = "<![CDATA[", "]]>"
-_INTERRUPT = re.compile(r"[<&\]\n]").search
+#: Where a flowing value must be looked at; a line break matters only before a tag.
+_INTERRUPT = re.compile(
+    r"<(?=[!A-Za-z|｜]|/[\s\w|｜]|/?\Z)|&(?=[#a-zA-Z]|\Z)|\](?=<|\Z)|\n(?=[ \t]*+(?:<[/!A-Za-z|｜]|<?\Z))"
+).search
+_PLAIN = re.compile(r"[^<&\]\n]*+(?:\n(?=[ \t]*+[^\s<])[^<&\]\n]*+)*+").fullmatch
 _ENTITY = re.compile(r"&(?:#?\w{1,8};)?").match
 _BLANK = re.compile(r"[\s,]*").match
 _TYPE_ATTRIBUTES = {"true": "string", "false": "json"}
@@ -50,6 +56,7 @@ class TagCalls(Body):
         self._builder = builder or context.builder()
         self._phase = self._open if builder is None else self._between
         self._own = ""  # the tag that opened the call
+        self._folded = False  # its tags carry DeepSeek's prefix, so no tag in a value is mistaken for one
         self._markup = False  # every tag inside is a key
         self._pairs = False  # keys and values in tags of their own (GLM)
         self._text: list[str] = []
@@ -62,9 +69,12 @@ class TagCalls(Body):
         self._closer = ""  # the tag that opened the value
         self._arguments: ArgumentsBody | None = None
         self._schema = ArgumentSchema.of(None)
+        #: Whether a closing tag is due. A bare name in front of tags has none.
+        self._closes = builder is None or context.evidence.wrapper == "strong"
         if builder is not None:
             self._schema = context.desk.schema(builder.name)
             self._pairs = True
+            self._markup = not self._closes
 
     # ---- reading
 
@@ -80,9 +90,28 @@ class TagCalls(Body):
     def finish(self) -> None:
         if self._arguments is not None:
             self._arguments.finish()
+        elif not self._closes and self._phase == self._between and self._values:
+            self._end()
+            return
         else:
             self._builder.cut()
         self.state = "failed"
+
+    def run(self) -> Run | None:
+        if self._arguments is not None:
+            return self._arguments.run()
+        builder = self._builder
+        flows = self._phase == self._live_value and builder.state == "live"
+        if not flows or builder.arguments is None:
+            return None
+        record, index = builder.arguments.record, builder.index
+
+        def pass_on(chunk: str) -> CallArgs:
+            fragment = escape_text(chunk)
+            record(fragment)
+            return CallArgs(index, fragment)
+
+        return Run(_PLAIN, pass_on)
 
     def _fail(self, pos: int, reason: str = "not_a_call") -> int:
         self._builder.fail(reason)
@@ -96,8 +125,13 @@ class TagCalls(Body):
         if isinstance(tag, int):
             return MORE if tag == MORE else self._fail(pos)
         self._own = tag.name
+        self._folded = "DSML" in buf[pos : tag.end]
         name = self._name_in(tag)
-        if name:
+        if self.context.desk.knows(tag.name) and not name:
+            self._markup = True
+            self._take(tag.name, hold=tag.kind != "self")
+            self._phase = self._first if self.state == "open" else self._phase
+        elif name:
             self._take(name, hold=False)
         elif tag.name in NAME_TAGS:
             self._phase = self._name_text
@@ -141,12 +175,12 @@ class TagCalls(Body):
     def _first(self, buf: str, pos: int, final: bool) -> int:
         """Right behind a tag named like a tool: its body is JSON, known parameters, or something to hold."""
         at = self._blank(buf, pos, final)
-        if at == MORE or at == len(buf):
-            return at
-        if buf[at] == "{":
+        if at == MORE or (at == len(buf) and not final and at - pos < LOOKAHEAD):
+            return MORE
+        if buf[at : at + 1] == "{":
             self._phase = self._between
             return at
-        if buf[at] == "<" and self._schema.names:
+        if buf[at : at + 1] == "<" and self._schema.names:
             name, closing, end = lex_name(buf, at)
             if end == len(buf) and not final:
                 return MORE
@@ -200,14 +234,14 @@ class TagCalls(Body):
     def _between(self, buf: str, pos: int, final: bool) -> int:
         at = self._blank(buf, pos, final)
         if at == MORE or at == len(buf):
-            return at
+            return at if self._closes or at - pos > LOOKAHEAD else MORE
         char = buf[at]
         if char == "{" and not self._began:
             self._arguments = ArgumentsBody(self.context, self._builder)
             self._phase = self._json
             return at
         if char != "<":
-            return self._stray(buf, at, final)
+            return self._stray(buf, at, final) if self._closes else self._end_here(pos)
         rest = buf[at : at + len(_CDATA)]
         if rest == _CDATA:
             return at + len(_CDATA)
@@ -226,7 +260,7 @@ class TagCalls(Body):
         end = buf.find("<", pos + 1)
         end = len(buf) if end < 0 else end
         if buf[pos:end].strip(" \n\t]>`"):
-            self._builder.note(Note("stray_text", buf[pos : min(end, pos + 40)]))
+            self._builder.note(Note("stray_text"))
         return end
 
     def _json(self, buf: str, pos: int, final: bool) -> int:
@@ -246,8 +280,10 @@ class TagCalls(Body):
         at = self._blank(buf, pos, final)
         if at == MORE or at == len(buf):
             return at
-        if buf.startswith("]]>", at):
-            return at + 3
+        if buf.startswith(_CDATA_END, at):
+            return at + len(_CDATA_END)
+        if _CDATA_END.startswith(buf[at : at + 3]) and not final:
+            return MORE
         if buf[at] != "<":
             self.state = "done"
             return pos
@@ -264,8 +300,8 @@ class TagCalls(Body):
     def _tag(self, tag: Tag, at: int) -> int:
         if tag.kind == "close":
             return self._close_tag(tag, at)
-        if tag.name in CALL_TAGS and self._name_in(tag):
-            self._end(missing=True)
+        if (tag.name in CALL_TAGS and self._name_in(tag)) or (not self._closes and self._is_other_tool(tag.name)):
+            self._end(missing=self._closes)
             return at
         if tag.name in _CONTAINERS and not self._schema.knows(tag.name):
             return tag.end
@@ -275,6 +311,9 @@ class TagCalls(Body):
         if tag.name == "arg_value":
             return self._begin(self._key, tag)
         return self._begin(self._key_in(tag), tag)
+
+    def _is_other_tool(self, name: str) -> bool:
+        return bool(self.context.desk.knows(name)) and not self._schema.knows(name)
 
     def _close_tag(self, tag: Tag, at: int) -> int:
         if tag.name in (self._own, self._builder.name) or tag.name in CALL_TAGS:
@@ -305,6 +344,13 @@ class TagCalls(Body):
         else:
             self._begin(key, Tag("open", "parameter", key, {}, tag.end))
         return tag.end
+
+    def _end_here(self, pos: int) -> int:
+        """A call without a closing tag is over when something else follows its parameters."""
+        if not self._values:
+            return self._fail(pos)
+        self._end()
+        return pos
 
     # ---- values
 
@@ -374,7 +420,7 @@ class TagCalls(Body):
         if closing:
             if name in (self._closer, self._key) or (name == self._own and name):
                 return True
-            return not self._markup and (name in PARAMETER_TAGS or name in CALL_ENDS)
+            return (not self._markup or self._folded) and (name in PARAMETER_TAGS or name in CALL_ENDS)
         if self._markup:
             return False
         return name == "arg_key" or name in PARAMETER_TAGS or (name in CALL_TAGS and after in ("=", " "))
@@ -430,11 +476,12 @@ class TagCalls(Body):
 
     def _live_noise(self, buf: str, pos: int, final: bool) -> int:
         rest = buf[pos : pos + len(NOISE)]
-        if rest == NOISE:
-            return pos + len(NOISE)
-        if not final and NOISE.startswith(rest):
+        if rest != NOISE:
+            return MORE if not final and NOISE.startswith(rest) else self._live_text("]", pos + 1)
+        tag = self._ends(buf, pos + len(NOISE), final)
+        if tag == MORE:
             return MORE
-        return self._live_text("]", pos + 1)
+        return self._fail(pos, "wrong_close_tag") if tag is None else pos + len(NOISE)
 
     def _live_tag(self, buf: str, pos: int, final: bool) -> int:
         rest = buf[pos : pos + len(_CDATA)]

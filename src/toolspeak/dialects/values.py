@@ -66,7 +66,7 @@ def value_of(raw: str, schema: ArgumentSchema, key: str, typed: str, markup: boo
         return None
     if wants <= {"string", "null"}:
         return bare if markup and "\n" not in text else trim(text)
-    nested = tree(raw) if bare.startswith("<") or "<" in raw and "string" not in wants else None
+    nested = tree(raw, strip=True) if bare.startswith("<") or ("<" in raw and "string" not in wants) else None
     if nested is not None:
         return nested
     return trim(text) if "string" in wants else _json_or(bare, bare)
@@ -104,31 +104,54 @@ def body_of(raw: str, schema: ArgumentSchema) -> JSONObject | None:
     """The arguments in the body of a tag named like a tool: elements, YAML, or the text of its only string."""
     if not raw.strip():
         return {}
+    mapping = read_yaml(raw)
+    if mapping is not None and (not schema.names or any(schema.knows(key) for key in mapping)):
+        return mapping
     nested = tree(raw, schema)
-    if nested:
+    if nested and not (schema.names and _has_text_outside(raw)):
         return nested
-    if "<" not in raw.replace(_CDATA, ""):
-        mapping = read_yaml(raw)
-        if mapping is not None and (not schema.names or any(schema.knows(key) for key in mapping)):
-            return mapping
     return _only_text(raw, schema)
 
 
+def _has_text_outside(raw: str) -> bool:
+    """Whether text stands before the first tag or behind the last one."""
+    first, last = raw.find("<"), raw.rfind(">")
+    return bool(raw[:first].strip() or raw[last + 1 :].strip())
+
+
 def _only_text(raw: str, schema: ArgumentSchema) -> JSONObject | None:
-    strings = [name for name in schema.names if schema.wants(name) == {"string"}]
+    """Text without keys can only be meant for the one text that the tool takes."""
     if schema.parameters is None:
         return {}
-    return {strings[0]: plain_text(raw).strip()} if len(strings) == 1 else None
+    strings = [name for name in schema.names if schema.wants(name) <= {"string"}]
+    if len(strings) != 1:
+        return None
+    text = plain_text(_without_tags(raw)).strip()
+    return {strings[0]: text} if text else {}
 
 
-def tree(raw: str, schema: ArgumentSchema | None = None) -> JSONObject | None:
+def _without_tags(raw: str) -> str:
+    pieces: list[str] = []
+    pos = 0
+    while pos < len(raw):
+        at = raw.find("<", pos)
+        if at < 0 or raw.startswith(_CDATA, at):
+            return "".join([*pieces, raw[pos:]])
+        tag = lex_tag(raw, at, True)
+        end = at + 1 if isinstance(tag, int) else tag.end
+        pieces.append(raw[pos:end] if isinstance(tag, int) else raw[pos:at])
+        pos = end
+    return "".join(pieces)
+
+
+def tree(raw: str, schema: ArgumentSchema | None = None, strip: bool = False) -> JSONObject | None:
     """Nested elements as an object; None when the text is not made of well-formed elements.
 
     With a schema the elements are properties and their values are read by it; text around them is dropped.
     """
     if "<" not in raw:
         return None
-    reader = _Tree(raw, schema)
+    reader = _Tree(raw, schema, strip)
     return reader.read()
 
 
@@ -144,7 +167,8 @@ class _Element:
 class _Tree:
     """One pass with a stack."""
 
-    def __init__(self, raw: str, schema: ArgumentSchema | None) -> None:
+    def __init__(self, raw: str, schema: ArgumentSchema | None, strip: bool) -> None:
+        self._strip = strip
         self._raw = raw
         self._schema = schema
         self._stack = [_Element("", 0)]
@@ -167,14 +191,23 @@ class _Tree:
             pos = self._tag(tag, pos)
             if pos < 0:
                 return None
+        if self._schema is not None:
+            self._adopt()
         root = self._stack[0]
         whole = len(self._stack) == 1 or self._schema is not None
         return root.children if whole and root.children else None
 
+    def _adopt(self) -> None:
+        """Elements inside one that never closed belong to its parent."""
+        while len(self._stack) > 1:
+            for key, value in self._stack.pop().children.items():
+                _add(self._stack[-1].children, key, value)
+
     def _tag(self, tag: Tag, at: int) -> int:
         top = self._stack[-1]
         if tag.kind == "self":
-            _add(top.children, tag.name, "")
+            if self._schema is None or not self._schema.names or self._schema.knows(tag.name):
+                _add(top.children, tag.name, "")
         elif tag.kind == "open":
             if tag.attributes and self._schema is None and tag.name not in _ITEMS:
                 return -1  # HTML, not structure
@@ -187,13 +220,14 @@ class _Tree:
 
     def _close(self, tag: Tag, at: int) -> int:
         names = [element.key for element in self._stack]
-        if tag.name not in names[1:]:
-            return tag.end if self._schema is not None else -1
         if names[-1] != tag.name and self._schema is None:
             return -1
-        while self._stack[-1].key != tag.name:
-            self._stack.pop()
-        element = self._stack.pop()
+        if len(names) == 1:
+            return tag.end
+        if tag.name in names[1:]:
+            while self._stack[-1].key != tag.name:
+                self._stack.pop()
+        element = self._stack.pop()  # a wrong closer closes what is open
         raw = self._raw[element.start : at]
         _add(self._stack[-1].children, element.key, self._value(element, raw))
         return tag.end
@@ -201,7 +235,8 @@ class _Tree:
     def _value(self, element: _Element, raw: str) -> JSONValue:
         if self._schema is not None and len(self._stack) == 1:
             return value_of(raw, self._schema, element.key, "", True)
-        return element.children or plain_text(raw)
+        text = plain_text(raw)
+        return element.children or (text.strip() if self._strip else text)
 
 
 _ITEMS = frozenset({"item", "element", "entry", "value"})
