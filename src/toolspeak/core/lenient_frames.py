@@ -9,7 +9,7 @@ Below: `lenient_tokens`, `model`.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from .lenient_tokens import ARRAY, END_ARRAY, END_OBJECT, KEY, OBJECT, SCALAR, Status, Token
 from .model import Note
@@ -38,6 +38,9 @@ State = Literal[
 class Frames:
     """What is open, what came out, what was repaired."""
 
+    #: What stands in for a value that is missing.
+    missing: ClassVar[str] = "null"
+
     def __init__(self, *, stops: tuple[str, ...] = (), call: bool = False) -> None:
         self.tokens: list[Token] = []
         self.status: Status = "open"
@@ -51,6 +54,7 @@ class Frames:
         self._kinds: list[Kind] = ["root"]
         self._keys: list[set[str]] = []
         self._positional = 0
+        self._argument = False  # what is read next is an argument without a name
         self._last_comma = False
         self._previous = ARRAY  # with which token the last value ended, or ARRAY when there was none
         self._held: list[Token | None] = []  # tokens behind a parenthesis that is not understood yet
@@ -163,15 +167,17 @@ class Frames:
             self._note("duplicate_key", f"`{key[:64]}` stands twice")
         keys.add(key)
         self._last_comma = False
+        self._argument = False
         self._emit(KEY, key)
         self._state = "value"
 
     def _emit_positional(self) -> None:
         """The key of an argument without a name."""
         self._emit_key(f"#{self._positional}")
+        self._argument = True
         self._positional += 1
 
     def _missing_value(self) -> None:
         self._note("missing_value")
-        self._emit(SCALAR, "null")
+        self._emit(SCALAR, self.missing)
         self._ended(SCALAR)

@@ -132,7 +132,7 @@ class Transducer(Keys):
             self._state = "after"
         elif self._state == "value":
             if self._kinds[-1] in ("object", "call"):
-                self._emit(SCALAR, "null")
+                self._emit(SCALAR, self.missing)
         elif self._state != "key" and self._state != "after":
             self._close_kept()
         while self._closers:

@@ -15,7 +15,7 @@ import msgspec
 from .lenient_frames import Frames, Kind, State
 from .lenient_tokens import END_STRING, PART, STRING
 from .literals import escape_text, has_surrogate, read_escape
-from .lookahead import LOOKAHEAD, QUOTES, Answer, begins, delimiter_behind_quote, quoted_key_at, skip
+from .lookahead import LOOKAHEAD, QUOTES, Answer, begins, delimiter_behind_quote, quoted_colon, quoted_key_at, skip
 from .quotes import Around, Place, closes, lost_quote, opens_inner
 
 __all__ = ["MORE", "Search", "Strings"]
@@ -54,7 +54,6 @@ class Strings(Frames):
         self._quote = ""
         self._search = _SPECIAL['"']
         self._maybe_key = False  # this string is kept, it may be a key
-        self._argument = False  # this string stands where a named argument may begin
         self._doubled = False  # the opening quote was doubled, so may be the closing one
         self._raw = False  # a Python string in which backslashes mean nothing
         self._inner = False  # an inner quote waits for its partner
@@ -90,11 +89,14 @@ class Strings(Frames):
         """A quote, a backslash or a raw quote stands at `pos`."""
         self._maybe_key = maybe_key
         self._doubled = False
-        self._argument = maybe_key and self._kinds[-1] == "call"
+        if maybe_key:
+            self._argument = self._kinds[-1] == "call"
         char = buf[pos]
         if char not in QUOTES:
             return self._open_unusual(buf, pos, final)
-        width, doubled = _opening(buf, pos, final, maybe_key, self._kinds[-1] == "root")
+        width, doubled = 1, False
+        if char in "\"'" and self._kinds[-1] != "root":
+            width, doubled = _opening(buf, pos, final, self._place() == "key")
         if width == MORE:
             return MORE
         if width == 3:
@@ -258,7 +260,7 @@ class Strings(Frames):
 
     def _place(self) -> Place:
         kind = self._kinds[-1]
-        if self._argument:
+        if self._argument and kind == "call":
             return "argument"
         if not self._maybe_key:
             return _PLACES[kind]
@@ -273,7 +275,10 @@ class Strings(Frames):
             if at + 1 == len(buf) and not final:
                 return MORE
             width += buf.startswith(self._quote, at + 1)
-        answer = closes(buf, at + width, final, self._around())
+        if self._state == "escaped":
+            answer = closes(*_unescaped(buf, at + 1, final), self._around())
+        else:
+            answer = closes(buf, at + width, final, self._around())
         if answer:
             self._end_string()
             return at + width
@@ -370,11 +375,9 @@ class Strings(Frames):
         return self._escape(buf, at + 1, final)
 
 
-def _opening(buf: str, pos: int, final: bool, key: bool, root: bool) -> tuple[int, bool]:
+def _opening(buf: str, pos: int, final: bool, key: bool) -> tuple[int, bool]:
     """How wide the opening quote at `pos` is (MORE: too early to tell), and whether it is a doubled one."""
     quote = buf[pos]
-    if quote not in "\"'" or root:
-        return 1, False
     mark = begins(buf, pos, (quote * 3,))
     if mark:
         return 3, False
@@ -383,10 +386,32 @@ def _opening(buf: str, pos: int, final: bool, key: bool, root: bool) -> tuple[in
     if not buf.startswith(quote, pos + 1):
         return 1, False
     window = buf[pos + 2 : pos + 2 + LOOKAHEAD]
-    after = skip(window, 0) if key else 0
-    if after == len(window) < LOOKAHEAD and not final:
+    answer = _doubled_before(window, quote, key)
+    if answer is None and not final and len(window) < LOOKAHEAD:
         return MORE, False
-    return (2, True) if window[after : after + 1].isalnum() else (1, False)
+    return (2, True) if answer else (1, False)
+
+
+def _doubled_before(text: str, quote: str, key: bool) -> Answer:
+    """Whether two quotes before `text` open a string together rather than being an empty one: letters follow, and
+    the next quote is doubled, too, or could close the string."""
+    at = skip(text, 0) if key else 0
+    if at == len(text):
+        return None
+    if not text[at].isalnum():
+        return False
+    end = text.find(quote, at)
+    if end < 0:
+        return None
+    end += text.startswith(quote, end + 1)
+    return quoted_colon(text, end) if key else delimiter_behind_quote(text, end)
+
+
+def _unescaped(buf: str, pos: int, final: bool) -> tuple[str, int, bool]:
+    """What stands ahead at `pos`, with one level of escapes removed, and whether that is all one may see of it."""
+    window = buf[pos : pos + LOOKAHEAD]
+    text = window[: len(window) - window.endswith("\\")].replace('\\"', '"').replace("\\n", "\n")
+    return text, 0, final or len(window) == LOOKAHEAD
 
 
 def _first(search: Search, buf: str, pos: int) -> int:

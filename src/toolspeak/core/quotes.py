@@ -19,6 +19,7 @@ from .lookahead import (
     COMMAS,
     COMMENTS,
     LOOKAHEAD,
+    OPENERS,
     QUOTES,
     Answer,
     begins,
@@ -42,7 +43,7 @@ _STRAY = re.compile(r"\w[\w \t-]{0,62}").match
 #: The same in an array, where such words are an element that lost its quotes.
 _STRAY_ITEM = re.compile(r"\w[^\"“”,{}\[\]()\n]{0,62}").match
 _WORD = re.compile(r"\w+").match
-_CLOSING = re.compile(r"[}\])][}\])\s]*").search
+_BRACKETS = re.compile(r"[{\[(]|[}\])][}\])\s]*").finditer
 _ELLIPSIS = ("...",)
 #: Quoted texts with commas between them.
 _QUOTED_ITEMS = re.compile(r'(?:"[^"]*"\s*,\s*)*"[^"]*"\s*').match
@@ -139,13 +140,18 @@ def _before_wrong_closer(window: str, at: int, around: Around) -> Answer:
 
 
 def _leaves_inner(window: str, at: int, around: Around) -> Answer:
-    """An inner quote is open and yet structure follows. When a quote stands right behind the next closers, then
-    this is a document inside the string, such as `{"a": "x", "b": "y"}`; otherwise the structure is real."""
-    closing = _CLOSING(window, at)
-    if closing is None or closing.end() == len(window):
-        return None
-    char = window[closing.end()]
-    return char not in around.ends and not char.isalnum()
+    """An inner quote is open and yet structure follows. When a quote stands right behind some closers, then this
+    is a document inside the string, such as `{"a": "x", "b": "y"}`; when everything closes first, it is real."""
+    depth = len(around.closers)
+    for brackets in _BRACKETS(window, at):
+        if brackets.end() == len(window):
+            return None
+        depth += sum((char in OPENERS) - (char in CLOSERS) for char in brackets.group())
+        if window[brackets.start()] in CLOSERS and window[brackets.end()] in around.ends:
+            return False
+        if depth <= 0 and window[brackets.end()] not in COMMAS:
+            return not window[brackets.end()].isalnum()
+    return None
 
 
 def _before_comma(window: str, at: int, around: Around) -> Answer:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..dialects.marks import Marks
-from ..dialects.names import dialect_marks
+from ..dialects.table import marks_of
 from ..errors import UsageError
 from . import scanner
 from .desk import Desk
@@ -50,7 +50,7 @@ class Scanner:
         if isinstance(untrusted, str):
             raise UsageError("`untrusted` must be a list of texts", hint="wrap a single text in a list")
         known = tools_from(tools)
-        only = dialect_marks(dialect)
+        only = marks_of(dialect)
 
         def find_calls(text: str) -> list[tuple[str, JSONValue]]:
             reply = parse(text, known, policy="eager")

@@ -27,6 +27,8 @@ __all__ = ["MarkTable", "Opening", "Reader", "Role", "Run", "Scanner"]
 #: What a mark means to the scanner.
 Role = Literal["open", "think", "think_end", "turn_end", "final", "result", "closer", "noise"]
 
+#: What no longer matters when the text has turned out not to be about calls.
+_IDLE_ROLES = frozenset({"open", "noise", "closer"})
 #: A fence line longer than this is not one.
 MAX_FENCE_LINE = 120
 #: So many candidates that were none: the text is not about calls, and each attempt costs time.
@@ -274,7 +276,7 @@ class Scanner:
             at += 1
 
     def _dull(self, meaning: tuple[Role, Opening | None] | None) -> bool:
-        return meaning is None or (meaning[0] == "open" and self._rejected >= MAX_REJECTED)
+        return meaning is None or (self._rejected >= MAX_REJECTED and meaning[0] in _IDLE_ROLES)
 
     def _plain(self, buf: str, pos: int, length: int = 1) -> int:
         """The character that looked like a mark is none."""
@@ -369,8 +371,11 @@ class Scanner:
         if buf[end : end + 1] == ">" and name not in ("|open|", "|close|"):
             return self._act(*meaning, buf, pos, end + 1)
         tag = lex_tag(buf, pos, final)
+        if tag == MORE:
+            return MORE
         if isinstance(tag, int):
-            return MORE if tag == MORE else self._plain(buf, pos)
+            self._rejected += 1
+            return self._plain(buf, pos)
         if name in ("|open|", "|close|"):
             meaning = self._table.tag(name + tag.name, False) or meaning
         role, opening = meaning

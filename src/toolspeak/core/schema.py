@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 import jsonschema_rs
 import msgspec
@@ -476,13 +476,16 @@ def _reach(start: Subschema, step: Callable[[Subschema], Iterable[Subschema]]) -
     return tuple(queue)
 
 
+_Groups: TypeAlias = tuple[Sequence[Subschema], ...]
+
+
 def _effort(root: Subschema) -> int:
     """How often one value may be judged: alternatives add up, while only one property at a time is looked into.
 
     References in a circle do not count, since the validator remembers their results.
     """
     known: dict[str, int] = {}
-    stack: list[tuple[Subschema, list[Sequence[Subschema]] | None]] = [(root, None)]
+    stack: list[tuple[Subschema, _Groups | None]] = [(root, None)]
     while stack:
         node, groups = stack.pop()
         if groups is not None:
@@ -491,8 +494,9 @@ def _effort(root: Subschema) -> int:
         elif node.pointer not in known:
             known[node.pointer] = 1
             in_place = (*node.members, *node.branches, *node.parts("not", "dependencies", *_CONDITIONS))
-            groups = [in_place, *(node.parts(keyword) for keyword in _INSIDE)]
-            stack += [(node, groups), *((each, None) for group in groups for each in group)]
+            fresh: _Groups = (in_place, *(node.parts(keyword) for keyword in _INSIDE))
+            stack.append((node, fresh))
+            stack += [(each, None) for group in fresh for each in group]
     return known[root.pointer]
 
 

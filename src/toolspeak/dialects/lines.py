@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+import msgspec
+
 from ..core.builder import CallBuilder
 from ..core.desk import Desk
 from ..core.evidence import Evidence
@@ -157,6 +159,9 @@ class ChannelReader(LineReader):
 
     def _header(self, header: str, end: int) -> int:
         recipient = _RECIPIENT(header)
+        nonce = self._context.desk.nonce
+        if nonce is not None and nonce in header:
+            self._context.evidence = msgspec.structs.replace(self._context.evidence, nonce=True)
         is_code = "<|constrain|>code" in header
         if recipient is None or recipient.group(1) in ("assistant", "user") or is_code:
             self.channel = "analysis" if header.rpartition("<|channel|>")[2].startswith("analysis") else "final"

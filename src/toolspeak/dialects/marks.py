@@ -172,6 +172,10 @@ class Marks:
         names = {*OPENINGS, *THINKING, *THINKING_ENDS, *TURN_ENDS, *RESULTS, *NOISE_TAGS, *CLOSING_TAGS, *self._tools}
         self._sorted = sorted({*names, *NAMESPACES, "｜", "/"})
         self._words = sorted({*LINES, *self._tools, "call:"})
+        self._lines = _LINES_BY_FIRST
+        if desk.nonce is not None:
+            signed: list[tuple[str, Role, Opening | None]] = [(f"Action {desk.nonce}:", "open", ACTION)]
+            self._lines = {**_LINES_BY_FIRST, "A": [*signed, *_LINES_BY_FIRST["A"]]}
 
     def _counts(self, opening: Opening | None) -> bool:
         return opening is None or self._only is None or opening.dialect in self._only
@@ -229,7 +233,7 @@ class Marks:
 
     def line(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
         """The mark at the first word of a line: a fixed word, or the name of a tool with arguments behind it."""
-        found = self._find(_LINES_BY_FIRST, buf, pos, final)
+        found = self._find(self._lines, buf, pos, final)
         if found != NONE:
             return found
         word = _WORD(buf, pos)

@@ -148,7 +148,8 @@ class TagCalls(Body):
     def _name_in(self, tag: Tag) -> str:
         if tag.name not in CALL_TAGS:
             return ""
-        return tag.value or next((tag.attributes[key] for key in _NAME_ATTRIBUTES if key in tag.attributes), "")
+        named = tag.value or next((tag.attributes[key] for key in _NAME_ATTRIBUTES if key in tag.attributes), "")
+        return named.partition(" ")[0]  # what follows a space is a nonce
 
     def _take(self, name: str, hold: bool) -> None:
         self._phase = self._between

@@ -56,7 +56,7 @@ def value_of(raw: str, schema: ArgumentSchema, key: str, typed: str, markup: boo
     wants = schema.wants(key)
     text = plain_text(raw)
     if typed == "string":
-        return text
+        return trim(text)
     if typed:
         return _json_or(text, text)
     if not wants:

@@ -1,0 +1,63 @@
+# One command each; `make` alone lists them. Everything runs in a private virtual environment, .venv.
+
+VENV          ?= .venv
+BIN           := $(VENV)/bin
+STAMP         := $(VENV)/.installed
+LOCK          := requirements-dev.lock
+FUZZ_SECONDS  ?= 60
+MUTATION_FLOOR ?= 80
+PYTEST_ARGS   ?=
+
+# pyright asks the package index for a newer self on every run otherwise.
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check format bench fuzz mutate test-system clean lock
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make or refresh the virtual environment
+
+$(STAMP): $(LOCK) pyproject.toml scripts/setup
+	@scripts/setup $(VENV) $(LOCK)
+	@touch $@
+
+run: $(STAMP) ## a small demonstration: model text in, tool calls out
+	@scripts/demo $(BIN)/toolspeak
+
+test: $(STAMP) ## the whole suite, with complete branch coverage of core and dialects
+	@$(BIN)/python -m pytest --no-header --cov --cov-report=term $(PYTEST_ARGS)
+
+check: $(STAMP) ## format, lint, types, import direction
+	@$(BIN)/ruff format --check --quiet . || { echo "run: make format"; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/pyright
+	@$(BIN)/lint-imports --no-cache --no-logo
+
+format: $(STAMP) ## rewrite the files as `make check` wants them
+	@$(BIN)/ruff check --quiet --fix-only .
+	@$(BIN)/ruff format .
+
+bench: $(STAMP) ## parser speed against other parsers, and hostile input
+	@$(BIN)/python bench/parsers.py
+
+fuzz: $(STAMP) ## random input for FUZZ_SECONDS (60)
+	@$(BIN)/python fuzz/fuzz_scanner.py --seconds $(FUZZ_SECONDS)
+
+mutate: $(STAMP) ## mutation testing of scanner and lenient JSON; fails below MUTATION_FLOOR (80) percent
+	@rm -rf mutants
+	@HYPOTHESIS_PROFILE=mutate $(BIN)/mutmut run
+	@$(BIN)/mutmut export-cicd-stats >/dev/null
+	@$(BIN)/python scripts/mutation_score.py mutants/mutmut-cicd-stats.json $(MUTATION_FLOOR)
+
+test-system: $(STAMP) ## install the system packages (browser, bubblewrap, PostgreSQL), then test everything
+	@scripts/install-system
+	@TOOLSPEAK_TEST_SYSTEM=require $(MAKE) --no-print-directory test
+
+lock: ## resolve the dependencies again (needs uv)
+	@scripts/lock $(LOCK)
+
+clean: ## remove everything that the other targets made
+	@rm -rf $(VENV) mutants build dist htmlcov .coverage .coverage.* .hypothesis .pytest_cache .ruff_cache .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

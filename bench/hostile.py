@@ -1,0 +1,42 @@
+"""Texts made to hurt a parser: each shape takes a length and gives a text of about that many characters.
+
+Every one of them is quadratic, or worse, for a parser that searches the kept text again at each chunk, that
+backtracks, or that parses what it has once more whenever something arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+__all__ = ["SHAPES"]
+
+_OPEN = '<tool_call>{"name":"write_file","arguments":{"path":"a.py","content":"'
+
+
+def _repeat(unit: str, before: str = "") -> Callable[[int], str]:
+    return lambda size: before + unit * max(1, (size - len(before)) // len(unit))
+
+
+def _nested_fences(size: int) -> str:
+    """Fences of three to six marks, opened inside each other and never closed in order."""
+    marks = ["`" * count for count in range(3, 7)] + ["~" * count for count in range(3, 7)]
+    block = "".join(f"{mark}json action\n{{\n" for mark in marks)
+    return _repeat(block)(size)
+
+
+SHAPES: dict[str, Callable[[int], str]] = {
+    "unclosed openers": _repeat("<tool_call>"),
+    "unclosed openers, one per line": _repeat("<tool_call>\n"),
+    "brace storm": _repeat("{"),
+    "brace storm inside a call": _repeat('{"a":', '<tool_call>{"name":"write_file","arguments":'),
+    "bracket storm": _repeat("["),
+    "quote storm": _repeat('"', '{"tool": "write_file", "args": {"content": "'),
+    "quote storm inside a string argument": _repeat('" ', _OPEN),
+    "nested fences": _nested_fences,
+    "backslash run inside a string argument": _repeat("\\", _OPEN),
+    "almost-marks": _repeat("<tool_cal <|tool_cal [TOOL_CALL <invoke nam "),
+    "almost-closers inside a string argument": _repeat("</tool_cal</tool_cal", _OPEN),
+    "bare objects, one per line": _repeat('{"tool": "nothing", "args": {}}\n'),
+    "reasoning opened and never closed": _repeat("<think> so "),
+    "spaces before a closer that never comes": _repeat(" ", '<tool_call>{"name":"write_file","arguments":{}'),
+}

@@ -1,0 +1,185 @@
+"""How fast toolspeak turns a streamed call into events, next to parsers that read the text again at each chunk.
+
+Prints Markdown. CPU time of this process, best of several runs, all in one run on one machine, so the ratios
+mean something even where the absolute figures do not. A parser that would take longer than the budget is run
+on every k-th chunk only and the time multiplied by k; such a figure is marked with "about". The other parsers
+only rebuild the JSON value; toolspeak also finds the call, checks it against its schema and emits events.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from time import process_time
+from typing import Any
+
+import jiter
+import json_repair
+import partial_json_parser
+from hostile import SHAPES
+
+import toolspeak as ts
+
+CHUNK = 4
+SIZES = {"2 KB": 2_000, "10 KB": 10_000, "200 KB": 200_000}
+REPEATS = 5
+HOSTILE_SIZE = 1_000_000
+HOSTILE_CHUNK = 64
+
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "write_file",
+        "description": "Writes a file.",
+        "parameters": {
+            "type": "object",
+            "properties": {"path": {"type": "string"}, "content": {"type": "string"}},
+            "required": ["path", "content"],
+        },
+    },
+}
+HEAD, TAIL = "<tool_call>", "</tool_call>"
+
+#: CPU time for the whole call in 4-character chunks, measured once on another machine and quoted here:
+#: to be read as an order of magnitude, not as a ratio to the rows measured in this run.
+QUOTED = {
+    "vLLM, hermes parser": {"10 KB": "176 ms", "200 KB": "23.3 s"},
+    "SGLang, Hermes parser": {"10 KB": "4.5 s", "200 KB": "not reached"},
+    "SGLang, Qwen 2.5 parser": {"10 KB": "6.4 s", "200 KB": "not reached"},
+}
+
+REPARSERS: dict[str, Callable[[str], Any]] = {
+    "json-repair": json_repair.loads,
+    "partial-json-parser": partial_json_parser.loads,
+    "jiter": lambda text: jiter.from_json(text.encode(), partial_mode="trailing-strings"),
+}
+
+
+@dataclass
+class Time:
+    """Seconds of CPU; `every` is how many chunks one measured chunk stands for."""
+
+    seconds: float
+    every: int = 1
+
+    def __str__(self) -> str:
+        shown = f"{self.seconds:.1f} s" if self.seconds >= 1 else f"{self.seconds * 1000:.3g} ms"
+        return shown if self.every == 1 else f"about {shown}"
+
+
+def call_body(size: int) -> str:
+    """The JSON of a call whose `content` is code of `size` characters, escaped as a model would write it."""
+    line = 'def f(x):\n    return {"key": [x, "va\\\\lue"], \'n\': 1}  # <b>not a mark</b>\n'
+    content = (line * (size // len(line) + 1))[:size]
+    return json.dumps({"name": "write_file", "arguments": {"path": "a.py", "content": content}}, separators=(",", ":"))
+
+
+def cut(text: str, size: int) -> list[str]:
+    return [text[start : start + size] for start in range(0, len(text), size)]
+
+
+def scan(chunks: list[str]) -> float:
+    """Feed the chunks to a fresh scanner; the CPU seconds that took."""
+    scanner = ts.Scanner(tools=[TOOL])
+    feed = scanner.feed
+    started = process_time()
+    for chunk in chunks:
+        feed(chunk)
+    scanner.close()
+    return process_time() - started
+
+
+def scan_call(body: str) -> Time:
+    reply = ts.parse(HEAD + body + TAIL, tools=[TOOL])
+    if [call.arguments for call in reply.calls] != [json.loads(body)["arguments"]]:
+        sys.exit("error: toolspeak did not read the call, so its time means nothing")
+    chunks = cut(HEAD + body + TAIL, CHUNK)
+    return Time(min(scan(chunks) for _ in range(REPEATS)))
+
+
+def reparse(parse: Callable[[str], Any], body: str, budget: float) -> Time:
+    """Parse the text so far at each chunk, as a streaming server around such a parser does."""
+    ends = list(range(CHUNK, len(body) + CHUNK, CHUNK))
+    half = body[: len(body) // 2]
+    started = process_time()
+    parse(half)
+    every = max(1, math.ceil((process_time() - started) * len(ends) / budget))
+    best = math.inf
+    for _ in range(REPEATS if every == 1 else 1):
+        started = process_time()
+        # The middle of each group of chunks, so that the sample is neither too short nor too long.
+        for end in ends[every // 2 :: every]:
+            parse(body[:end])
+        best = min(best, process_time() - started)
+        if best > budget / REPEATS:
+            break
+    measured = len(ends[every // 2 :: every])
+    return Time(best * len(ends) / measured, every)
+
+
+def table(rows: list[list[str]]) -> None:
+    head, *body = rows
+    for row in [head, ["---"] * len(head), *body]:
+        print("| " + " | ".join(row) + " |")
+
+
+def parser_table(budget: float) -> None:
+    print(f"## A streamed call with one long string argument, {CHUNK}-character chunks, CPU for the whole call\n")
+    bodies = {label: call_body(size) for label, size in SIZES.items()}
+    own = {label: scan_call(body) for label, body in bodies.items()}
+    rows = [["parser", *SIZES, "against toolspeak"]]
+    rows.append([f"toolspeak {version('toolspeak')}", *map(str, own.values()), "1"])
+    for name, parse in REPARSERS.items():
+        times = {label: reparse(parse, body, budget) for label, body in bodies.items()}
+        ratios = " / ".join(f"{times[label].seconds / own[label].seconds:,.3g}" for label in SIZES)
+        rows.append([f"{name} {version(name)}, parsed again at each chunk", *map(str, times.values()), ratios])
+    for name, quoted in QUOTED.items():
+        rows.append([f"{name} (quoted)", *(quoted.get(label, "-") for label in SIZES), "other machine"])
+    table(rows)
+    print('\n"about": every k-th chunk was measured and the time multiplied by k, to keep within the time budget.')
+    print('"quoted": measured once elsewhere, not in this run.')
+    per_chunk = {label: own[label].seconds / (len(bodies[label]) / CHUNK) * 1e6 for label in SIZES}
+    print("\ntoolspeak, µs per chunk: " + ", ".join(f"{value:.2f} at {label}" for label, value in per_chunk.items()))
+    goal("200 KB argument, ms of CPU", own["200 KB"].seconds * 1000, 100)
+    goal("µs per chunk at 200 KB against 2 KB", per_chunk["200 KB"] / per_chunk["2 KB"], 1.3)
+
+
+def hostile_table(size: int) -> None:
+    print(f"\n## Hostile text, {size / 1e6:g} MB each, in {HOSTILE_CHUNK}-character chunks\n")
+    rows = [["shape", "half the size", "whole", "ratio"]]
+    slowest, steepest = 0.0, 0.0
+    for name, shape in SHAPES.items():
+        half, whole = (
+            min(scan(chunks) for _ in range(2))
+            for chunks in (cut(shape(size // 2), HOSTILE_CHUNK), cut(shape(size), HOSTILE_CHUNK))
+        )
+        ratio = whole / max(half, 1e-9)
+        slowest, steepest = max(slowest, whole), max(steepest, ratio)
+        rows.append([name, str(Time(half)), str(Time(whole)), f"{ratio:.2f}"])
+    table(rows)
+    print()
+    goal("slowest shape, s of CPU", slowest, 1)
+    goal("steepest growth when the size doubles", steepest, 2.6)
+
+
+def goal(what: str, value: float, limit: float) -> None:
+    print(f"- {what}: {value:.3g}, goal at most {limit:g}: {'met' if value <= limit else 'MISSED'}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Parser speed, as Markdown.")
+    parser.add_argument("--budget", type=float, default=4.0, help="seconds for one figure of another parser")
+    parser.add_argument("--hostile-size", type=int, default=HOSTILE_SIZE, help="characters of each hostile text")
+    arguments = parser.parse_args()
+    print(f"Python {sys.version.split()[0]}\n")
+    parser_table(arguments.budget)
+    hostile_table(arguments.hostile_size)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,3 +1,0 @@
-"""tmp"""
-def dialect_marks(name):
-    return None

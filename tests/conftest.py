@@ -1,0 +1,92 @@
+"""What all tests share: hypothesis profiles, the `system` mark, and the summary of what was not tested.
+
+`@pytest.mark.system("browser")` skips a test where that system package is missing; `make test-system`
+installs the packages and sets TOOLSPEAK_TEST_SYSTEM=require, which turns such a skip into a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+
+_SLOW = [HealthCheck.too_slow]
+settings.register_profile("ci", derandomize=True, deadline=None, suppress_health_check=_SLOW)
+settings.register_profile("dev", deadline=None)
+settings.register_profile("thorough", deadline=None, max_examples=5000, suppress_health_check=_SLOW)
+# Mutation testing runs the suite a thousand times and wants to know only whether it fails.
+_FIND = (Phase.explicit, Phase.generate)
+settings.register_profile("mutate", settings.get_profile("ci"), max_examples=25, phases=_FIND)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+_WANTED = "for want of a system package"
+
+
+def _browser() -> str:
+    """Why there is no browser, or nothing."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return "" if any(shutil.which(name) for name in names) else "chromium is not installed"
+
+
+def _bubblewrap() -> str:
+    bwrap = shutil.which("bwrap")
+    if not bwrap:
+        return "bwrap is not installed"
+    try:
+        command = [bwrap, "--ro-bind", "/", "/", "--unshare-net", "true"]
+        works = subprocess.run(command, capture_output=True, timeout=10, check=False).returncode == 0
+    except subprocess.TimeoutExpired:
+        works = False
+    return "" if works else "bwrap is installed but may not make a sandbox here"
+
+
+def _postgresql() -> str:
+    server = shutil.which("postgres") or any(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+    return "" if server else "the PostgreSQL server is not installed"
+
+
+_SYSTEM = {"browser": _browser, "bubblewrap": _bubblewrap, "postgresql": _postgresql}
+
+
+@cache
+def _missing(name: str) -> str:
+    """Why the system package `name` cannot be used; empty when it can."""
+    return _SYSTEM[name]()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    unknown = {name for item in items for name in _system_names(item) if name not in _SYSTEM}
+    if unknown:
+        raise pytest.UsageError(f"unknown system packages {sorted(unknown)}; known are {sorted(_SYSTEM)}")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for name in _system_names(item):
+        if reason := _missing(name):
+            if os.environ.get("TOOLSPEAK_TEST_SYSTEM") == "require":
+                pytest.fail(f"{name}: {reason}", pytrace=False)
+            pytest.skip(f"{_WANTED}: {name}: {reason}")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    reasons: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("skipped", []):
+        if isinstance(report.longrepr, tuple):
+            reasons[report.longrepr[2].removeprefix("Skipped: ")] += 1
+    for name in _SYSTEM:
+        if reason := _missing(name):
+            count = reasons.pop(f"{_WANTED}: {name}: {reason}", 0)
+            what = f"{count} tests skipped" if count else "no test needs it yet"
+            terminalreporter.write_line(f"not tested, {name}: {reason} ({what}; `make test-system` installs it)")
+    for reason, count in sorted(reasons.items()):
+        terminalreporter.write_line(f"skipped {count}: {reason}")
+
+
+def _system_names(item: pytest.Item) -> list[str]:
+    return [name for mark in item.iter_markers("system") for name in mark.args]

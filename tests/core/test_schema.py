@@ -1,0 +1,513 @@
+"""Compiling a tool's parameters: what is refused, what is known of a property, what is wrong with a value."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from toolspeak.core import alignment
+from toolspeak.core import schema as module
+from toolspeak.core.schema import ArgumentSchema
+from toolspeak.errors import SchemaError
+
+DRAFT_4 = "http://json-schema.org/draft-04/schema#"
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+
+
+def of(**properties: Any) -> ArgumentSchema:
+    return ArgumentSchema.of({"type": "object", "properties": properties})
+
+
+def nested(levels: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {}
+    for _ in range(levels - 1):
+        schema = {"not": schema}
+    return schema
+
+
+def forever() -> dict[str, Any]:
+    loop: dict[str, Any] = {}
+    loop["not"] = loop
+    return loop
+
+
+# ----------------------------------------------------------------------------------------------- compiling
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        pytest.param([], id="a list"),
+        pytest.param("object", id="a text"),
+        pytest.param(3, id="a number"),
+        pytest.param({"type": "strng"}, id="an unknown type"),
+        pytest.param({"properties": {"a": 1}}, id="a property that is no schema"),
+        pytest.param({"pattern": "("}, id="a broken pattern"),
+        pytest.param({"pattern": "(a{1000}){1000}{1000}"}, id="a pattern that explodes"),
+        pytest.param({"$ref": "#/$defs/missing"}, id="a reference to nothing"),
+        pytest.param({"then": {"$ref": "#/%FF"}}, id="a reference that is no text"),
+        pytest.param({"$schema": "https://example.com/mine"}, id="an unknown meta-schema"),
+        pytest.param({"description": "\ud800"}, id="half of a surrogate pair"),
+        pytest.param({"default": object()}, id="something that is not JSON"),
+        pytest.param(forever(), id="a schema that holds itself"),
+        pytest.param(nested(65), id="too deep"),
+        pytest.param({"description": "x" * module.MAX_SCHEMA_BYTES}, id="too large"),
+    ],
+)
+def test_what_is_no_usable_schema_is_refused(parameters: Any):
+    with pytest.raises(SchemaError):
+        ArgumentSchema.of(parameters)
+
+
+@pytest.mark.parametrize("keyword", ["$ref", "$dynamicRef", "$recursiveRef"])
+@pytest.mark.parametrize("target", ["http://127.0.0.1:9/x.json", "file:///etc/passwd", "other.json", ""])
+def test_a_reference_to_another_document_is_refused_before_anything_is_compiled(keyword: str, target: str):
+    with pytest.raises(SchemaError, match="another document") as caught:
+        of(a={"items": [{keyword: target}]})
+    assert "$defs" in caught.value.hint
+
+
+def test_a_reference_that_the_first_look_misses_is_refused_by_the_compiler():
+    with pytest.raises(SchemaError):  # a property may well be called `default`
+        of(default={"$ref": "http://127.0.0.1:9/x.json"})
+
+
+def test_a_reference_inside_data_is_only_data():
+    schema = of(a={"default": {"$ref": "http://127.0.0.1:9/x.json"}, "const": {"$ref": "x.json"}})
+    assert schema.problems({"a": {"$ref": "x.json"}}) == ()
+
+
+def test_an_error_names_the_fault_in_one_short_line():
+    with pytest.raises(SchemaError) as caught:
+        of(a={"type": "t" * 5000})
+    assert len(str(caught.value)) < 300
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        pytest.param(nested(64), id="as deep as allowed"),
+        pytest.param({"jsonSchema": {"type": "x"}, "strict": True}, id="unknown keywords"),
+        pytest.param({"$ref": "#"}, id="a reference to itself"),
+        pytest.param({"$id": "https://example.com/tool", "$defs": {"n": {"$id": "inner"}}}, id="identifiers"),
+        pytest.param({"$id": "::::"}, id="an identifier that is no URI"),
+        pytest.param({"$schema": DRAFT_4, "id": "x", "properties": {"a": {"type": "integer"}}}, id="an old draft"),
+        pytest.param({"maximum": 10**30}, id="a large number"),
+    ],
+)
+def test_odd_but_usable_schemas_compile(parameters: Any):
+    assert ArgumentSchema.of(parameters).problems({}) in ((), ("`arguments` does not fit its schema",))
+
+
+def test_the_draft_is_read_from_the_schema():
+    old = {"$schema": DRAFT_4, "type": "object", "properties": {"n": {"type": "integer"}}}
+    assert ArgumentSchema.of(old).problems({"n": 3.0})
+    assert not of(n={"type": "integer"}).problems({"n": 3.0})
+
+
+def test_equal_schemas_are_compiled_once_and_keep_no_tie_to_the_callers_object():
+    parameters: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}}}
+    first = ArgumentSchema.of(parameters)
+    assert ArgumentSchema.of({"type": "object", "properties": {"a": {"type": "string"}}}) is first
+    parameters["properties"]["a"]["type"] = "integer"
+    assert ArgumentSchema.of(parameters) is not first
+    assert first.parameters == {"type": "object", "properties": {"a": {"type": "string"}}}
+
+
+def test_schemas_that_differ_only_in_the_order_of_properties_keep_their_order():
+    assert of(b={}, a={}).names == ("b", "a")
+    assert of(a={}, b={}).names == ("a", "b")
+
+
+def test_large_schemas_are_cached_apart_so_that_they_cannot_fill_the_memory():
+    text = "x" * module.LARGE_SCHEMA_BYTES
+    assert of(a={"description": text}) is of(a={"description": text})
+    for index in range(module.CACHED_LARGE_SCHEMAS + 1):
+        of(a={"description": text + str(index)})
+    assert module._compiled_large.cache_info().currsize == module.CACHED_LARGE_SCHEMAS  # pyright: ignore[reportPrivateUsage]
+
+
+def test_no_schema_accepts_any_object_and_streams_everything():
+    schema = ArgumentSchema.of(None)
+    assert schema.parameters is None
+    assert schema.live_strings is None
+    assert schema.piecewise
+    assert schema.names == ()
+    assert schema.problems({"anything": [1]}) == ()
+    assert schema.problems([1]) == ("`arguments` must be object, not array",)
+
+
+def test_boolean_schemas_accept_every_object_or_none():
+    assert ArgumentSchema.of(True).problems({"a": 1}) == ()
+    assert ArgumentSchema.of(True).problems(1) == ("`arguments` must be object, not integer",)
+    assert ArgumentSchema.of(False).problems({"a": 1}) == ("`arguments` does not fit its schema",)
+
+
+# ------------------------------------------------------------------------------------- what is known of names
+
+
+PEOPLE = {
+    "$defs": {"name": {"type": "string"}, "age": {"$ref": "#/$defs/whole"}, "whole": {"type": "integer"}},
+    "type": "object",
+}
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"type": "string"}, {"string"}),
+        ({"type": ["integer", "null"]}, {"integer", "null"}),
+        ({}, set()),
+        (True, set()),
+        ({"minimum": 3}, set()),
+        ({"enum": ["a", 1, None, 1.5]}, {"string", "integer", "null", "number"}),
+        ({"const": True}, {"boolean"}),
+        ({"type": "number", "enum": [1, "a"]}, {"integer"}),
+        ({"type": "integer", "enum": [1.0]}, {"integer"}),
+        ({"$ref": "#/$defs/age"}, {"integer"}),
+        ({"$ref": "#/%24defs/name"}, {"string"}),
+        ({"anyOf": [{"$ref": "#/$defs/name"}, {"type": "null"}]}, {"string", "null"}),
+        ({"oneOf": [{"type": "string"}, {}]}, set()),
+        ({"allOf": [{"type": ["string", "integer", "null"]}, {"type": ["number", "string"]}]}, {"integer", "string"}),
+        ({"allOf": [{"type": ["number", "null"]}, {"type": "number"}]}, {"number"}),
+        ({"allOf": [{"type": ["integer", "number"]}, {"type": ["string", "null", "number"]}]}, {"number"}),
+        ({"allOf": [{"type": "string"}, {"$ref": "#/properties/it"}]}, {"string"}),
+    ],
+)
+def test_the_types_wanted_follow_references_and_alternatives(schema: Any, expected: set[str]):
+    assert ArgumentSchema.of({**PEOPLE, "properties": {"it": schema}}).wants("it") == expected
+
+
+def test_a_long_chain_of_references_says_nothing_and_does_no_harm():
+    chain = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(500)} | {"d500": {"type": "integer"}}
+    schema = ArgumentSchema.of({"$defs": chain, "properties": {"a": {"$ref": "#/$defs/d0"}, "b": {"type": "string"}}})
+    assert schema.wants("a") == frozenset()
+    assert schema.problems({"a": "x"}) == ("`a` does not fit its schema",)
+    assert schema.align({"a": "5"}).value == {"a": "5"}
+
+
+def fan(keyword: str, levels: int, **around: Any) -> dict[str, Any]:
+    """A schema whose parts refer to the next one twice, on every level."""
+
+    def twice(n: int) -> list[Any]:
+        return [{**around, "properties": {"a": {"$ref": f"#/$defs/d{n}"}}} if around else {"$ref": f"#/$defs/d{n}"}] * 2
+
+    parts = {f"d{n}": {keyword: twice(n + 1)} for n in range(levels)}
+    return {"$defs": {**parts, f"d{levels}": {"type": "integer"}}, "properties": {"a": {"$ref": "#/$defs/d0"}}}
+
+
+@pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf"])
+def test_references_that_fan_out_are_followed_once(keyword: str):
+    schema = ArgumentSchema.of(fan(keyword, 10))
+    assert schema.wants("a") == {"integer"}
+    assert schema.problems({"a": "x"}) == ("`a` must be integer, not string",)
+
+
+@pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf"])
+@pytest.mark.parametrize("around", [{}, {"type": "object"}])
+def test_references_that_would_keep_the_validator_busy_for_ever_are_refused(keyword: str, around: dict[str, Any]):
+    with pytest.raises(SchemaError, match="multiply"):
+        ArgumentSchema.of(fan(keyword, 40, **around))
+
+
+def test_references_to_shared_parts_of_an_object_do_not_multiply():
+    parts = {f"d{n}": {"properties": {k: {"$ref": f"#/$defs/d{n + 1}"} for k in "abcdefgh"}} for n in range(40)}
+    assert ArgumentSchema.of({"$ref": "#/$defs/d0", "$defs": {**parts, "d40": {}}}).problems({}) == ()
+
+
+def test_a_property_is_found_through_references_and_parts_of_the_root():
+    schema = ArgumentSchema.of(
+        {
+            "$ref": "#/$defs/args",
+            "$defs": {"args": {"type": "object", "properties": {"a": {"type": ["string", "integer"]}}}},
+            "allOf": [{"properties": {"a": {"type": ["integer", "null"]}}}],
+            "anyOf": [{"properties": {"b": {"type": "string"}}}, {"properties": {"b": {"type": "null"}}}],
+            "dependentSchemas": {"a": {"properties": {"c": {"type": "boolean"}}}},
+            "if": {"properties": {"d": {"const": 1}}},
+            "properties": {"e": False},
+        }
+    )
+    assert schema.names == ("a", "b", "d", "c")
+    assert schema.wants("a") == {"integer"}
+    assert schema.wants("b") == {"string", "null"}
+    assert schema.wants("c") == {"boolean"}
+    assert schema.wants("unknown") == frozenset()
+    assert [schema.knows(name) for name in ("a", "d", "e", "unknown")] == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({"type": "string"}, {"type": "string"}),
+        (True, True),
+        (False, False),
+        ({"$ref": "#/$defs/age", "description": "in years"}, {"type": "integer", "description": "in years"}),
+        ({"$ref": "#/properties/it"}, {}),
+    ],
+)
+def test_the_schema_of_a_property_is_given_with_its_reference_replaced(schema: Any, expected: Any):
+    assert ArgumentSchema.of({**PEOPLE, "properties": {"it": schema}}).property_schema("it") == expected
+
+
+def test_an_unknown_property_has_no_schema():
+    assert of(a={}).property_schema("b") is None
+
+
+def test_a_name_waits_if_it_is_not_allowed_or_may_mean_a_required_property():
+    open_schema = {
+        "properties": {"filePath": {}, "no": False},
+        "patternProperties": {"^x": {}},
+        "required": ["filePath"],
+    }
+    schema = ArgumentSchema.of(open_schema)
+    waits = {name: schema.forbids(name) for name in ("filePath", "file_path", "no", "x1", "other")}
+    assert waits == {"filePath": False, "file_path": True, "no": True, "x1": False, "other": False}
+    closed = ArgumentSchema.of({**open_schema, "additionalProperties": False})
+    assert closed.forbids("other")
+    assert not closed.forbids("x1")
+
+
+# ---------------------------------------------------------------------------------------------- streaming
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string"},
+        {"type": ["string"], "description": "d", "default": "x", "title": "T", "examples": ["a"], "x-order": 3},
+        {"$ref": "#/$defs/name"},
+        {"$ref": "#/$defs/name", "description": "d"},
+    ],
+)
+def test_a_plain_string_may_be_streamed(schema: Any):
+    assert ArgumentSchema.of({**PEOPLE, "properties": {"it": schema}}).live_strings == {"it"}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        True,
+        False,
+        {"type": "integer"},
+        {"type": ["string", "null"]},
+        {"type": "string", "enum": ["a"]},
+        {"type": "string", "const": "a"},
+        {"type": "string", "pattern": "^a"},
+        {"type": "string", "format": "date"},
+        {"type": "string", "maxLength": 3},
+        {"type": "string", "minLength": 3},
+        {"type": "string", "contentEncoding": "base64"},
+        {"type": "string", "not": {"const": "x"}},
+        {"anyOf": [{"type": "string"}]},
+        {"$ref": "#/$defs/age"},
+        {"$ref": "#/$defs/name", "maxLength": 3},
+        {"$ref": "#/$defs/age", "type": "string"},
+        {"$ref": "#/properties/it"},
+    ],
+)
+def test_a_value_that_may_still_change_or_fail_is_not_streamed(schema: Any):
+    assert ArgumentSchema.of({**PEOPLE, "properties": {"it": schema}}).live_strings == frozenset()
+
+
+@pytest.mark.parametrize(
+    "keyword",
+    [
+        {"anyOf": [{}]},
+        {"oneOf": [{}]},
+        {"allOf": [{}]},
+        {"not": {"required": ["z"]}},
+        {"if": {}},
+        {"patternProperties": {"^i": {"maxLength": 3}}},
+        {"propertyNames": {"maxLength": 9}},
+        {"dependentRequired": {"it": ["z"]}},
+        {"dependentSchemas": {"it": {}}},
+        {"dependencies": {"it": ["z"]}},
+        {"$ref": "#/$defs/name"},
+        {"enum": [{"it": "x"}]},
+        {"type": "string"},
+    ],
+)
+def test_nothing_is_streamed_where_the_root_judges_the_object_as_a_whole(keyword: dict[str, Any]):
+    schema = ArgumentSchema.of({**PEOPLE, "properties": {"it": {"type": "string"}}, **keyword})
+    assert schema.live_strings == frozenset()
+    assert not schema.piecewise
+
+
+def test_closing_or_limiting_an_object_does_not_stop_the_stream():
+    schema = ArgumentSchema.of(
+        {
+            "type": "object",
+            "properties": {"a": {"type": "string"}, "n": {"type": "integer"}},
+            "required": ["a"],
+            "additionalProperties": False,
+            "minProperties": 1,
+        }
+    )
+    assert schema.live_strings == {"a"}
+    assert schema.piecewise
+
+
+# ----------------------------------------------------------------------------------------------- problems
+
+
+SAID = [
+    ({"properties": {"n": {"type": "integer"}}}, {"n": "x"}, "`n` must be integer, not string"),
+    ({"properties": {"n": {"type": ["null", "array"]}}}, {"n": True}, "`n` must be array or null, not boolean"),
+    ({"properties": {"n": {"enum": ["a", 1]}}}, {"n": "x"}, '`n` must be one of "a", 1'),
+    ({"properties": {"n": {"const": "é"}}}, {"n": "x"}, '`n` must be "é"'),
+    ({"properties": {"n": {"enum": [1]}}}, {"n": True}, "`n` does not fit its schema"),
+    ({"required": ["a", "b"]}, {"b": 1}, "`a` is required"),
+    ({"properties": {"o": {"required": ["k"]}}}, {"o": {}}, "`o.k` is required"),
+    ({"properties": {"l": {"items": {"type": "null"}}}}, {"l": [None, 1]}, "`l[1]` must be null, not integer"),
+    ({"properties": {"l": {"prefixItems": [{}]}}, "maxProperties": 0}, {"l": [1]}, "`arguments` breaks `maxProperties` 0"),
+    ({"additionalProperties": False}, {"x": 1}, "`x` is not allowed"),
+    ({"properties": {"x": False}}, {"x": 1}, "`x` is not allowed"),
+    ({"patternProperties": {"^x": False}}, {"xy": 1}, "`xy` is not allowed"),
+    ({"additionalProperties": {"type": "null"}}, {"x": 1}, "`x` must be null, not integer"),
+    ({"properties": {"n": {"minimum": 3}}}, {"n": 1}, "`n` breaks `minimum` 3"),
+    ({"properties": {"n": {"pattern": "^a"}}}, {"n": "b"}, '`n` breaks `pattern` "^a"'),
+    ({"properties": {"n": {"not": {}}}}, {"n": "b"}, "`n` does not fit its schema"),
+    ({"$ref": "#/$defs/a", "$defs": {"a": {"required": ["k"]}}}, {}, "`k` is required"),
+    ({"allOf": [{"required": ["k"]}, {"required": ["k"]}]}, {}, "`k` is required"),
+    ({"properties": {"n": {"anyOf": [{"type": "null"}, {"minimum": 3, "type": "number"}]}}}, {"n": 1}, "`n` breaks `minimum` 3"),
+    ({"properties": {"n": {"anyOf": [{"type": "null"}, {"type": "integer"}]}}}, {"n": "x"}, "`n` must be integer or null, not string"),
+    ({"properties": {"n": {"anyOf": [{"maximum": 1}, {"minimum": 3}]}}}, {"n": 2}, "`n` fits none of the 2 allowed forms"),
+    ({"properties": {"n": {"oneOf": [{}, {"minimum": 3}]}}}, {"n": 4}, "`n` does not fit its schema"),
+    ({"$schema": DRAFT_4, "properties": {"n": {"minimum": 3, "exclusiveMinimum": True}}}, {"n": 3}, "`n` does not fit its schema"),
+    ({"$ref": "#", "not": {}}, {}, "`arguments` does not fit its schema"),
+    ({"required": ["a`b"]}, {}, "`a'b` is required"),
+    ({"required": ["k" * 500]}, {}, f"`{'k' * 120}…` is required"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("schema", "value", "sentence"), SAID)
+def test_a_problem_is_one_sentence_that_names_the_place(schema: Any, value: Any, sentence: str):
+    assert ArgumentSchema.of(schema).problems(value) == (sentence,)
+
+
+def test_many_options_are_cut_short():
+    (sentence,) = of(n={"enum": [f"option-{n}" for n in range(1000)]}).problems({"n": "x"})
+    assert len(sentence) < 250
+
+
+def test_at_most_so_many_problems_are_told_and_at_least_one():
+    schema = ArgumentSchema.of({"required": [f"k{n}" for n in range(9)]})
+    assert len(schema.problems({})) == 5
+    assert len(schema.problems({}, limit=2)) == 2
+    assert len(schema.problems({}, limit=0)) == 1
+
+
+def deep(levels: int) -> Any:
+    value: Any = []
+    for _ in range(levels - 1):
+        value = [value]
+    return value
+
+
+@pytest.mark.requirement("R-E6")
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (deep(64), "deeper"),
+        (float("nan"), "not finite"),
+        (float("inf"), "not finite"),
+        (2**1025, "too large"),
+        ("\ud83d", "surrogate"),
+        ({"\ud83d": 1}, "surrogate"),
+        ({1: 2}, "key"),
+        ({1, 2}, "`set`"),
+        ((1, 2), "`tuple`"),
+        (b"x", "`bytes`"),
+    ],
+)
+def test_what_is_not_json_is_a_problem_whatever_the_schema_says(value: Any, words: str):
+    schema = ArgumentSchema.of(None)
+    (problem,) = schema.problems({"a": value})
+    assert words in problem
+    aligned = schema.align({"a": value})
+    assert aligned.problems == (problem,)
+    assert aligned.notes == ()
+
+
+def test_too_many_values_are_a_problem(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(alignment, "MAX_VALUES", 100)
+    assert ArgumentSchema.of(None).problems({"a": [0] * 97}) == ()
+    assert ArgumentSchema.of(None).problems({"a": [0] * 98}) == ("`arguments` hold more than 100 values",)
+
+
+def test_the_deepest_arguments_allowed_are_judged():
+    schema = ArgumentSchema.of(
+        {"additionalProperties": {"$ref": "#/$defs/l"}, "$defs": {"l": {"items": {"$ref": "#/$defs/l"}}}}
+    )
+    assert schema.problems({"a": deep(63)}) == ()
+    numbers = ArgumentSchema.of(
+        {
+            "additionalProperties": {"$ref": "#/$defs/l"},
+            "$defs": {"l": {"type": "array", "items": {"$ref": "#/$defs/l"}}},
+        }
+    )
+    value: Any = "x"
+    for _ in range(62):
+        value = [value]
+    assert numbers.problems({"a": value}) == (f"`a{'[0]' * 39}[0…` must be array, not string",)
+
+
+def test_problems_of_alternatives_inside_alternatives_are_found_in_no_time():
+    form: dict[str, Any] = {"type": "object", "properties": {"a": {"$ref": "#"}}}
+    schema = ArgumentSchema.of({"anyOf": [{**form, "minProperties": 1}, {**form, "required": ["a"]}]})
+    value: Any = {"a": 1}
+    for _ in range(40):
+        value = {"a": value}
+    began = time.perf_counter()
+    assert schema.problems(value)
+    assert time.perf_counter() - began < 1
+
+
+def test_many_rules_against_a_large_value_are_told_in_no_time():
+    schema = ArgumentSchema.of({"allOf": [{"required": [f"k{n}"]} for n in range(2000)]})
+    began = time.perf_counter()
+    assert len(schema.problems({"text": "x" * 1_000_000})) == 5
+    assert time.perf_counter() - began < 1
+
+
+def test_anchors_and_escaped_pointers_are_followed():
+    schema = ArgumentSchema.of(
+        {
+            "$defs": {
+                "a/b~c %é": {"type": "integer"},
+                "n": {"$anchor": "note", "type": "null"},
+                "many": {"anyOf": [{"type": "boolean"}]},
+            },
+            "properties": {
+                "odd": {"$ref": "#/$defs/a~1b~0c%20%25%C3%A9"},
+                "anchored": {"$ref": "#note"},
+                "dynamic": {"$dynamicRef": "#note"},
+                "listed": {"$ref": "#/$defs/many/anyOf/0"},
+                "a/b~c %é": {"type": "integer"},
+            },
+        }
+    )
+    wanted = [schema.wants(name) for name in schema.names]
+    assert wanted == [{"integer"}, {"null"}, {"null"}, {"boolean"}, {"integer"}]
+    assert schema.problems(dict.fromkeys(schema.names, "x"), 9) == tuple(
+        f"`{name}` must be {kind}, not string"
+        for name, kind in zip(schema.names, ["integer", "null", "null", "boolean", "integer"], strict=True)
+    )
+
+
+@pytest.mark.parametrize("reference", ["#/nowhere", "#/prefixItems/7", "#/type/x", "#nowhere"])
+def test_what_the_validator_ignores_cannot_break_anything(reference: str):
+    # The keyword stands in a draft that does not know it, so nobody compiled what it holds.
+    schema = {"$schema": DRAFT_7, "type": "array", "prefixItems": [{"$ref": reference}], "maxItems": 0}
+    held = ArgumentSchema.of({"$schema": DRAFT_7, "type": "object", "properties": {"a": schema}})
+    assert held.problems({"a": ["x"]}) == ("`a` breaks `maxItems` 0",)
+    assert held.align({"a": ["x"]}).value == {"a": ["x"]}
+
+
+def test_a_broken_pattern_where_the_validator_does_not_look_matches_nothing():
+    schema = ArgumentSchema.of({"then": {"patternProperties": {"(": {}}}, "additionalProperties": False})
+    assert schema.forbids("x")

@@ -1,0 +1,28 @@
+"""The public surface: small, sorted, importable."""
+
+from __future__ import annotations
+
+import toolspeak
+
+MOST_NAMES = 40
+
+
+def test_all_is_sorted_and_has_no_duplicates():
+    assert list(toolspeak.__all__) == sorted(set(toolspeak.__all__))
+
+
+def test_all_is_importable():
+    for name in toolspeak.__all__:
+        assert getattr(toolspeak, name) is not None, name
+
+
+def test_all_is_listed_by_dir():
+    assert set(toolspeak.__all__) <= set(dir(toolspeak))
+
+
+def test_the_surface_stays_small():
+    assert len(toolspeak.__all__) <= MOST_NAMES
+
+
+def test_the_promised_names_are_there():
+    assert {"Scanner", "fold", "parse"} <= set(toolspeak.__all__)
