@@ -20,11 +20,11 @@ help: ## list the targets
 setup: $(STAMP) ## make or refresh the virtual environment
 
 $(STAMP): $(LOCK) pyproject.toml scripts/setup
-	@scripts/setup $(VENV) $(LOCK)
+	@sh scripts/setup $(VENV) $(LOCK)
 	@touch $@
 
 run: $(STAMP) ## a small demonstration: model text in, tool calls out
-	@scripts/demo $(BIN)/toolspeak
+	@sh scripts/demo $(BIN)/toolspeak
 
 test: $(STAMP) ## the whole suite, with complete branch coverage of core and dialects
 	@$(BIN)/python -m pytest --no-header --cov --cov-report=term $(PYTEST_ARGS)
@@ -52,11 +52,11 @@ mutate: $(STAMP) ## mutation testing of scanner and lenient JSON; fails below MU
 	@$(BIN)/python scripts/mutation_score.py mutants/mutmut-cicd-stats.json $(MUTATION_FLOOR)
 
 test-system: $(STAMP) ## install the system packages (browser, bubblewrap, PostgreSQL), then test everything
-	@scripts/install-system
+	@sh scripts/install-system
 	@TOOLSPEAK_TEST_SYSTEM=require $(MAKE) --no-print-directory test
 
 lock: ## resolve the dependencies again (needs uv)
-	@scripts/lock $(LOCK)
+	@sh scripts/lock $(LOCK)
 
 clean: ## remove everything that the other targets made
 	@rm -rf $(VENV) mutants build dist htmlcov .coverage .coverage.* .hypothesis .pytest_cache .ruff_cache .import_linter_cache

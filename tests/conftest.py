@@ -82,8 +82,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for name in _SYSTEM:
         if reason := _missing(name):
             count = reasons.pop(f"{_WANTED}: {name}: {reason}", 0)
-            what = f"{count} tests skipped" if count else "no test needs it yet"
-            terminalreporter.write_line(f"not tested, {name}: {reason} ({what}; `make test-system` installs it)")
+            tests = "1 test" if count == 1 else f"{count} tests"
+            terminalreporter.write_line(f"not tested, {name}: {reason} ({tests} skipped; see `make test-system`)")
     for reason, count in sorted(reasons.items()):
         terminalreporter.write_line(f"skipped {count}: {reason}")
 

@@ -4,7 +4,7 @@
 What an opening bracket means is sometimes known only later: a brace may open an object or a Python set, a
 parenthesis a tuple or nothing but a grouped value. A brace is therefore announced with its first key, and
 what stands in a parenthesis is held until a comma or its end. Above: `lenient_strings`, `lenient_json`.
-Below: `lenient_tokens`, `model`.
+Below: `lenient_tokens`, `lookahead`, `model`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from .lenient_tokens import ARRAY, END_ARRAY, END_OBJECT, KEY, OBJECT, SCALAR, Status, Token
+from .lookahead import Answer, begins
 from .model import Note
 
 __all__ = ["MAX_DEPTH", "MAX_REPAIRS", "MAX_SIZE", "Frames", "Kind", "State"]
@@ -45,6 +46,7 @@ class Frames:
         self.tokens: list[Token] = []
         self.status: Status = "open"
         self._stops = stops
+        self._stop_starts = "".join(stop[0] for stop in stops)
         self._call = call
         self._state: State = "value"
         self._notes: dict[str, str] = {}
@@ -80,6 +82,10 @@ class Frames:
         self._size += count
         if self._size > MAX_SIZE:
             self._give_up("too_large")
+
+    def _stop_at(self, buf: str, pos: int) -> Answer:
+        """Whether a mark stands at `pos` that ends the whole value."""
+        return buf[pos] in self._stop_starts and begins(buf, pos, self._stops)
 
     def _emit(self, kind: int, text: str = "") -> None:
         if self._marks:

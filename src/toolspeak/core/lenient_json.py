@@ -7,7 +7,10 @@ reads the argument list of a Python-like call, `(city="Paris", days=2)`, as the 
 
 It is handed a buffer and a position and says how far it got; what it could not decide yet it leaves in the
 buffer, never more than `LOOKAHEAD` characters or one key. So time is linear and a chunk boundary cannot
-change the result. Above: `dialects`, `reader`. Below: `lenient_words`, `lenient_strings`, `lenient_frames`.
+change the result.
+
+Above: `dialects`, `reader`. Below: `lenient_keys`, `lenient_closers`,
+`lenient_words`, `lenient_strings`, `lenient_frames`, each of which adds some states to the one before.
 """
 
 from __future__ import annotations
@@ -33,14 +36,7 @@ from .lenient_tokens import (
     Token,
     Writer,
 )
-from .lookahead import (
-    CLOSERS,
-    COLONS,
-    COMMAS,
-    OPENERS,
-    QUOTES,
-    begins,
-)
+from .lookahead import CLOSERS, COLONS, COMMAS, OPENERS, QUOTES, begins
 
 __all__ = [
     "ARRAY",
@@ -79,13 +75,9 @@ VALUE_CHANGING = frozenset(
     }
 )
 
-_FULLWIDTH = frozenset("｛｝［］（），：＝；")
 _KINDS: dict[str, Kind] = {"}": "brace", "]": "array", ")": "group"}
-_BARE_KEY = re.compile(r"[^:=：＝\s,，;；{}\[\]()\"'“”<>|*]+").match
 _ESCAPED_SPACES = ("\\n", "\\r", "\\t")
 _NOT_SPACE = re.compile(r"[^ \t\r\n]").search
-#: What may begin the next key or value when the comma was forgotten, besides letters and digits.
-_STARTERS = "-_.\\$<"
 
 #: The states in which spaces and comments mean nothing.
 _STRUCTURE = frozenset({"value", "key", "colon", "after"})
@@ -101,7 +93,9 @@ class Transducer(Keys):
             new = self._step(buf, pos, final)
             if new == MORE:
                 break
-            self.grow(new - pos)
+            self._size += new - pos
+            if self._size > MAX_SIZE:
+                self._give_up("too_large")
             pos = new
         return pos
 
@@ -170,7 +164,7 @@ class Transducer(Keys):
         while (found := _NOT_SPACE(buf, pos)) is not None:
             pos = found.start()
             char = buf[pos]
-            stop = begins(buf, pos, self._stops)
+            stop = self._stop_at(buf, pos)
             if stop:
                 self.close_all()
                 return pos

@@ -1,7 +1,7 @@
 """The strings of tolerant JSON: how they begin, what stands in them, how they end.
 
 `Strings` adds to `Frames` the states inside quotes. A string where a key may stand is kept until it is known
-what it is; every other string flows out as it comes. Above: `lenient_json`. Below: `lenient_frames`,
+what it is; every other string flows out as it comes. Above: `lenient_words`. Below: `lenient_frames`,
 `quotes`, `literals`.
 """
 
@@ -18,7 +18,7 @@ from .literals import escape_text, has_surrogate, read_escape
 from .lookahead import LOOKAHEAD, QUOTES, Answer, begins, delimiter_behind_quote, quoted_colon, quoted_key_at, skip
 from .quotes import Around, Place, closes, lost_quote, opens_inner
 
-__all__ = ["MORE", "Search", "Strings"]
+__all__ = ["MORE", "Search", "Strings", "first_at"]
 
 #: A state answers this instead of a position when it needs more text.
 MORE = -1
@@ -58,6 +58,7 @@ class Strings(Frames):
         self._raw = False  # a Python string in which backslashes mean nothing
         self._inner = False  # an inner quote waits for its partner
         self._quoted = False  # what is kept stood in quotes
+        self._broken = False  # it holds a raw line break
         self._kept: list[str] = []  # what is kept, as strict text
         self._kept_size = 0
 
@@ -149,6 +150,7 @@ class Strings(Frames):
         self._state = state
         self._quote = quote
         self._inner = False
+        self._broken = False
         if not self._maybe_key:
             self._emit(STRING)
         return pos
@@ -192,8 +194,11 @@ class Strings(Frames):
     def _take_key(self) -> str:
         """The text that was kept, decoded."""
         text = "".join(self._kept)
+        key = msgspec.json.decode(f'"{text}"', type=str) if "\\" in text else text
+        if self._broken:  # a line that was wrapped is not part of the name
+            key = key.strip("\n")
         self._forget()
-        return msgspec.json.decode(f'"{text}"', type=str).strip("\n") if "\\" in text else text
+        return key
 
     def _end_string(self) -> None:
         self._raw = False
@@ -223,6 +228,7 @@ class Strings(Frames):
         self._text(char)
         if char < " ":
             self._note("raw_control")
+            self._broken = True
         return at + 1
 
     def _escape(self, buf: str, at: int, final: bool) -> int:
@@ -316,7 +322,7 @@ class Strings(Frames):
     def _triple(self, buf: str, pos: int, final: bool) -> int:
         """Text between tripled quotes; escapes count as they do in Python."""
         quote = self._quote[0]
-        at = _first(_TRIPLE[quote], buf, pos)
+        at = first_at(_TRIPLE[quote], buf, pos)
         if at > pos:
             self._text(buf[pos:at])
             return at
@@ -333,7 +339,7 @@ class Strings(Frames):
 
     def _marked(self, buf: str, pos: int, final: bool) -> int:
         """Text up to a mark, nothing escaped in it."""
-        at = _first(_MARKED, buf, pos)
+        at = first_at(_MARKED, buf, pos)
         if at > pos:
             self._text(buf[pos:at])
             return at
@@ -348,7 +354,7 @@ class Strings(Frames):
 
     def _escaped(self, buf: str, pos: int, final: bool) -> int:
         """A string whose quotes and escapes carry one backslash too many."""
-        at = _first(_TRIPLE['"'], buf, pos)
+        at = first_at(_TRIPLE['"'], buf, pos)
         if at > pos:
             self._text(buf[pos:at])
             return at
@@ -414,7 +420,7 @@ def _unescaped(buf: str, pos: int, final: bool) -> tuple[str, int, bool]:
     return text, 0, final or len(window) == LOOKAHEAD
 
 
-def _first(search: Search, buf: str, pos: int) -> int:
+def first_at(search: Search, buf: str, pos: int) -> int:
     """Where something of interest stands at or behind `pos`, or the end."""
     found = search(buf, pos)
     return len(buf) if found is None else found.start()

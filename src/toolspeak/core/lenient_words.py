@@ -1,7 +1,7 @@
 """The parts of tolerant JSON that stand outside quotes and mean no structure: bare words and comments.
 
 `Words` adds to `Strings` the states inside a word without quotes (a number, a literal, a text whose quotes
-were forgotten) and inside a comment. Above: `lenient_json`. Below: `lenient_strings`, `lookahead`, `literals`.
+were forgotten) and inside a comment. Above: `lenient_closers`. Below: `lenient_strings`, `lookahead`, `literals`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Literal
 
 from .lenient_frames import State
-from .lenient_strings import MORE, Search, Strings
+from .lenient_strings import MORE, Search, Strings, first_at
 from .lenient_tokens import END_STRING, PART, SCALAR, STRING
 from .literals import escape_text, has_surrogate, read_word
 from .lookahead import (
@@ -62,10 +62,10 @@ class Words(Strings):
 
     def _read_word(self, buf: str, pos: int, final: bool) -> int:
         """A number, a literal or text without quotes, up to the next delimiter outside its own brackets."""
-        end = self._find(self._word_end, buf, pos)
+        end = first_at(self._word_end, buf, pos)
         if end > pos:
             return self._add(buf, pos, end)
-        stop = begins(buf, pos, self._stops)
+        stop = self._stop_at(buf, pos)
         if stop is None and not final:
             return MORE
         char = buf[pos]
@@ -80,10 +80,6 @@ class Words(Strings):
             return self._quote_behind_word(buf, pos, final)
         self._end_word()
         return pos
-
-    def _find(self, search: Search, buf: str, pos: int) -> int:
-        found = search(buf, pos)
-        return len(buf) if found is None else found.start()
 
     def _add(self, buf: str, pos: int, end: int) -> int:
         self._word.append(buf[pos:end])
@@ -124,7 +120,10 @@ class Words(Strings):
         return pos + lost
 
     def _end_word(self) -> None:
-        word = "".join(self._word).strip()
+        raw = "".join(self._word)
+        word = raw.strip()
+        if raw.strip(" \t\r\n") != word:
+            self._note("odd_space")
         self._word = []
         self._word_size = 0
         self._nested = 0
@@ -135,7 +134,7 @@ class Words(Strings):
         elif self._closers and word == "-":
             self._missing_value()
         else:
-            items = _items(word) if in_array else [word]
+            items = _items(word) if in_array and " " in word else [word]
             for item in items:
                 self._emit_word(item)
             if len(items) > 1:
@@ -165,10 +164,10 @@ class Words(Strings):
 
     def _line_comment(self, buf: str, pos: int, final: bool) -> int:
         """Up to the end of the line, or to a closer that something waits for when all stands on one line."""
-        at = self._find(self._comment_end, buf, pos)
+        at = first_at(self._comment_end, buf, pos)
         if at == len(buf):
             return at
-        stop = begins(buf, at, self._stops)
+        stop = self._stop_at(buf, at)
         if stop is None and not final:
             return at if at > pos else MORE
         if stop or self._ends_comment(buf[at]):
@@ -197,7 +196,7 @@ class Words(Strings):
 def _items(word: str) -> list[str]:
     """Numbers and literals with nothing but spaces between them are several elements; other words are one."""
     items = word.split()
-    return items if items and all(read_word(item)[0] is not None for item in items) else [word]
+    return items if all(read_word(item)[0] is not None for item in items) else [word]
 
 
 def _text_behind_comma(text: str, at: int) -> Answer:

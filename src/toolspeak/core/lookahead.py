@@ -101,10 +101,11 @@ def quoted_key_at(text: str, at: int) -> Answer:
 
 
 def quoted_end(text: str, at: int) -> int:
-    """The position behind the quoted text at `at`; behind the end of `text` when it does not end there."""
+    """The position behind the quoted text at `at`; one beyond the end of `text` when it does not end there."""
     quoted = _QUOTED[text[at]](text, at + 1)
     assert quoted is not None  # the pattern matches nothing, too
-    return quoted.end() + 1
+    end = quoted.end()
+    return end + 1 if end < len(text) and text[end] != "\\" else len(text) + 1
 
 
 def quoted_colon(text: str, at: int) -> Answer:
@@ -140,7 +141,8 @@ def key_ahead(text: str, at: int) -> Answer:
         return None
     if text[at] not in QUOTES:
         return _bare_key_at(text, at)
-    if _LOST_QUOTE(text, at + 1, quoted_end(text, at) - 1):  # `"key:"value"`
+    end = quoted_end(text, at)
+    if end <= len(text) and _LOST_QUOTE(text, at + 1, end - 1):  # `"key:"value"`
         return True
     return quoted_key_at(text, at)
 

@@ -186,7 +186,11 @@ def _items_leave_inner(window: str, at: int, around: Around) -> Answer:
     items = _QUOTED_ITEMS(window, at)
     if items is None or items.end() == len(window):
         return None
-    return window[items.end()] in CLOSERS and _before_closer(window, items.end(), around._replace(inner=False))
+    after = items.end()
+    if window[after] in COMMAS:  # what follows is no quoted text, or not yet
+        after = skip(window, after + 1)
+        return None if after == len(window) or window[after] == '"' else False
+    return window[after] in CLOSERS and _before_closer(window, after, around._replace(inner=False))
 
 
 def _item_ahead(window: str, at: int, around: Around) -> Answer:

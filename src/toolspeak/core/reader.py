@@ -13,8 +13,9 @@ from ..dialects.table import marks_of
 from ..errors import UsageError
 from . import scanner
 from .desk import Desk
-from .events import Event, Reply, fold
+from .events import Reply, fold
 from .evidence import Policy
+from .markup import unescape
 from .model import JSONValue, Tool, tools_from
 
 __all__ = ["Scanner", "parse"]
@@ -24,8 +25,8 @@ _POLICIES = ("strict", "standard", "eager")
 Tools = Iterable[Tool | Mapping[str, JSONValue]] | None
 
 
-class Scanner:
-    """Reads one answer as it comes.
+class Scanner(scanner.Scanner):
+    """Reads one answer as it comes: `feed` gives the events that a chunk makes certain, `close` the last ones.
 
     Args:
         tools: what the model may call, as `Tool` values or plain dicts in OpenAI's shape; None when unknown.
@@ -45,28 +46,24 @@ class Scanner:
     ) -> None:
         if policy not in _POLICIES:
             raise UsageError(f"unknown policy `{policy}`", hint=f"use one of {', '.join(_POLICIES)}")
-        if nonce is not None and (not nonce.isalnum() or not nonce.isascii()):
+        if nonce is not None and not (nonce.isalnum() and nonce.isascii()):
             raise UsageError("a nonce is made of ASCII letters and digits")
         if isinstance(untrusted, str):
             raise UsageError("`untrusted` must be a list of texts", hint="wrap a single text in a list")
         known = tools_from(tools)
-        only = marks_of(dialect)
+        desk = Desk(known, policy, nonce, tuple(untrusted), lambda text: _calls_in(text, known))
+        super().__init__(desk, Marks(desk, marks_of(dialect)))
 
-        def find_calls(text: str) -> list[tuple[str, JSONValue]]:
-            reply = parse(text, known, policy="eager")
-            return [(call.name, call.arguments) for call in reply.calls]
 
-        desk = Desk(known, policy, nonce, tuple(untrusted), find_calls)
-        self._scanner = scanner.Scanner(desk, Marks(desk, only))
-        self.feed = self._scanner.feed  # one call less on the hot path
-
-    def feed(self, chunk: str) -> list[Event]:
-        """The events that this chunk makes certain."""
-        return self._scanner.feed(chunk)
-
-    def close(self) -> list[Event]:
-        """The text is over: the last events. Closing twice is harmless."""
-        return self._scanner.close()
+def _calls_in(text: str, tools: tuple[Tool, ...] | None) -> list[tuple[str, JSONValue]]:
+    """Every call that a reader could find in `text`, also behind code marks, escapes or entities."""
+    variants = {text, text.replace("`", " "), unescape(text), text.replace("\\n", "\n").replace('\\"', '"')}
+    return [
+        (call.name, call.arguments)
+        for variant in variants
+        for line_break in (variant, variant.replace("{", "\n{"))
+        for call in parse(line_break, tools, policy="eager").calls
+    ]
 
 
 def parse(

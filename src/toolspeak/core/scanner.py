@@ -168,6 +168,7 @@ class Scanner:
         self._commits = 0
         self._rejected = 0
         self._tails: list[_Tail] = []
+        self._tail_size = 0
         self._text_run = Run(_PLAIN, self._take_text)
         self._handlers: dict[str, Callable[[str, int, bool], int]] = {
             "<": self._angle,
@@ -196,13 +197,22 @@ class Scanner:
         self._closed = True
         self._process(self._unread, True)
         if self._reader is not None:
-            self._reader.finish()
-            self._end_reader()
+            self._finish_reader(self._reader)
+        self._say(self._unread)
         self._resolve_tails(True)
         if self._reasoning:
             self._desk.note("reasoning_unclosed")
         self._run = None
         return self._desk.collect()
+
+    def _finish_reader(self, reader: Reader) -> None:
+        """The text ended inside a block: what its reader has not read is part of the candidate, or follows it."""
+        reader.finish()
+        if self._desk.commits == self._commits:
+            self._raw.append(self._unread)
+        if reader.state == "failed" or self._desk.commits == self._commits:
+            self._unread = ""
+        self._end_reader()
 
     def _process(self, buf: str, final: bool) -> list[Event]:
         pos = 0
@@ -230,6 +240,8 @@ class Scanner:
 
     def _say(self, text: str) -> None:
         """Text that is no mark."""
+        if not text:
+            return
         if self._tails and not self._hold_tail(text):
             self._resolve_tails(False)
         if self._tails:
@@ -476,10 +488,11 @@ class Scanner:
         new = reader.feed(buf, pos, final)
         if self._desk.commits == self._commits:
             self._raw.append(buf[pos:new])
-        if reader.state != "open":
-            self._end_reader()
-            return new
-        return new if new > pos else MORE
+        if reader.state == "open":
+            return new if new > pos else MORE
+        stuck = new == pos and not any(self._raw)  # not even the mark was read
+        self._end_reader()
+        return self._plain(buf, pos) if stuck else new
 
     def _end_reader(self) -> None:
         reader = self._reader
@@ -518,13 +531,15 @@ class Scanner:
     # ---- calls that must end the answer
 
     def _hold_tail(self, text: str) -> bool:
-        if _TAIL(text) is None or len(text) > MAX_TAIL:
+        self._tail_size += len(text)
+        if _TAIL(text) is None or self._tail_size > MAX_TAIL:
             return False
         self._tails.append(_Tail([], text))
         return True
 
     def _resolve_tails(self, answer_end: bool) -> None:
         tails, self._tails = self._tails, []
+        self._tail_size = 0
         for tail in tails:
             calls = [builder.resolve_tail(answer_end) for builder in tail.builders]
             if not any(calls) and not (answer_end and tail.raw.isspace()):

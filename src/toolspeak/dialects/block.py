@@ -20,7 +20,8 @@ from ..core.scanner import Opening, Run
 from .bodies import Body, Context
 from .json_calls import JsonCalls
 from .named_calls import NamedCall
-from .tag_calls import CALL_ENDS, CALL_TAGS, NAME_TAGS, NOISE, TagCalls
+from .tag_calls import TagCalls
+from .tag_names import BLOCK_TAGS, CALL_TAGS, NAME_TAGS, NOISE
 
 __all__ = ["BLOCK_CLOSERS", "Block"]
 
@@ -32,7 +33,9 @@ _LIST_OF_CALLS = re.compile(r"\[\s{0,64}([A-Za-z_][\w.]{0,127})\(").match
 _LIST_BEGUN = re.compile(r"\[\s{0,64}(?:[A-Za-z_][\w.]{0,127})?").match
 _LIST_OF_OBJECTS = re.compile(r"\[\s{0,64}[{\[\]\"']").match
 #: Tags inside a block that mean nothing for the call.
-_SKIPPED = frozenset({"tool_sep", "|tool_sep|", "|tool_call_begin|", "|tool_call_end|", "|plugin|", "|message|", "|role_sep|"})
+_SKIPPED = frozenset(
+    {"tool_sep", "|tool_sep|", "|tool_call_begin|", "|tool_call_end|", "|plugin|", "|message|", "|role_sep|"}
+)
 _THINKING = frozenset({"think", "thinking", "thought"})
 #: Token-like marks that close a block.
 BLOCK_CLOSERS = frozenset(
@@ -263,7 +266,7 @@ class Block:
     def _call_tag(self, name: str, pos: int, at: int, end: int, named: bool) -> int:
         if name in CALL_TAGS and not named and name == "invoke":
             return end  # `<invoke>{json}</invoke>`
-        if name in CALL_ENDS - CALL_TAGS:
+        if name in BLOCK_TAGS:
             self._nested += 1
             return end if not self._calls and self._nested <= _MAX_NESTED else self._leave(pos)
         if name in CALL_TAGS or name in NAME_TAGS or self._is_call(name):
@@ -279,4 +282,3 @@ class Block:
         if close < 0:
             return MORE if not final and len(buf) - at < 4096 else self._leave(at)
         return close + len(name) + 3
-

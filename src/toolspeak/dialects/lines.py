@@ -10,11 +10,11 @@ from typing import Literal
 
 import msgspec
 
+from ..core.arguments import to_json
 from ..core.builder import CallBuilder
 from ..core.desk import Desk
 from ..core.evidence import Evidence
 from ..core.lenient_json import END_OBJECT, KEY, OBJECT, SCALAR
-from ..core.arguments import to_json
 from ..core.markup import MORE
 from ..core.quotes import LOOKAHEAD
 from ..core.scanner import Opening, Run
@@ -27,7 +27,9 @@ ACTION = Opening("react")
 CHANNEL = Opening("harmony", at_mark=True)
 
 _INPUT = re.compile(r"\s*Action Input:[ \t]*").match
-_INPUT_BEGUN = re.compile(r"\s*(?:A(?:c(?:t(?:i(?:o(?:n(?: (?:I(?:n(?:p(?:u(?:t:?)?)?)?)?)?)?)?)?)?)?)?)?[ \t]*").fullmatch
+_INPUT_BEGUN = re.compile(
+    r"\s*(?:A(?:c(?:t(?:i(?:o(?:n(?: (?:I(?:n(?:p(?:u(?:t:?)?)?)?)?)?)?)?)?)?)?)?)?[ \t]*"
+).fullmatch
 _TOOL = re.compile(r"[A-Za-z_][\w.-]{0,127}").fullmatch
 _WRAPPED = re.compile(r"[A-Za-z_]\w{0,63}\((?=\{)").match
 _RECIPIENT = re.compile(r"to=(?:functions\.)?([\w.-]{1,128})").search

@@ -16,7 +16,7 @@ from ..core.scanner import NONE, Opening, Reader, Role
 from .block import BLOCK_CLOSERS, Block
 from .json_calls import ROLES
 from .lines import ACTION, CHANNEL, ChannelReader, ReactReader
-from .tag_calls import CALL_TAGS, NOISE
+from .tag_names import CALL_TAGS, NOISE
 
 __all__ = ["Marks"]
 
@@ -52,7 +52,9 @@ OPENINGS: dict[str, Opening] = {
     "|start|": CHANNEL,
 }
 #: Marks around thinking.
-THINKING = frozenset({"think", "thinking", "thought", "reasoning", "|START_THINKING|", "|begin_of_thought|", "|channel", "|open|think"})
+THINKING = frozenset(
+    {"think", "thinking", "thought", "reasoning", "|START_THINKING|", "|begin_of_thought|", "|channel", "|open|think"}
+)
 THINKING_ENDS = frozenset({"|END_THINKING|", "|end_of_thought|", "channel|", "|close|think"})
 TURN_ENDS = frozenset({"|end|", "|return|"})
 #: Marks that only a tool result stands behind.
@@ -88,7 +90,6 @@ NOISE_TAGS = frozenset(
         "|eot_id|",
         "|eom_id|",
         "|im_end|",
-
         "|call|",
         "|end_of_sentence|",
         "|tool_outputs_end|",
@@ -217,9 +218,7 @@ class Marks:
         """The literal mark at `pos`."""
         return self._find(_LITERALS_BY_FIRST, buf, pos, final)
 
-    def _find(
-        self, table: _ByFirst, buf: str, pos: int, final: bool
-    ) -> tuple[Role, Opening | None, int] | int:
+    def _find(self, table: _ByFirst, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
         candidates = table.get(buf[pos])
         if candidates is None:
             return NONE

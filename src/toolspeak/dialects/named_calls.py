@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 
+from ..core.arguments import to_json
 from ..core.builder import CallBuilder
 from ..core.lenient_json import END_OBJECT, KEY, OBJECT, SCALAR
-from ..core.arguments import to_json
 from ..core.markup import MORE, lex_tag, unescape
 from ..core.model import JSONValue, Note
 from ..core.quotes import LOOKAHEAD
 from ..core.scanner import Run
 from .bodies import BODY_NAME, ArgumentsBody, Body, Context
-from .tag_calls import CALL_ENDS, TagCalls
+from .tag_calls import TagCalls
+from .tag_names import CALL_ENDS
 
 __all__ = ["NamedCall", "clean_name"]
 
@@ -28,9 +29,7 @@ _ATTRIBUTE = re.compile(r"""([\w.-]{1,64})=("[^"]*"|'[^']*')\s*""").match
 _INDEX = re.compile(r":\d{1,6}$").sub
 #: Separators between a name and its arguments.
 _SEPARATORS = ("[ARGS]",)
-_SEPARATOR_TAGS = frozenset(
-    {"tool_sep", "|tool_sep|", "|tool_call_argument_begin|", "|role_sep|", "|message|"}
-)
+_SEPARATOR_TAGS = frozenset({"tool_sep", "|tool_sep|", "|tool_call_argument_begin|", "|role_sep|", "|message|"})
 #: Words before a separator tag that say what follows and are no name.
 _LABELS = frozenset({"function", "function call", "tool"})
 
@@ -237,4 +236,3 @@ class NamedCall(Body):
             return self._fail(at)
         self._finish_with(found)
         return end
-

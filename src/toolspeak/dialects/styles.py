@@ -243,7 +243,9 @@ def pythonic(calls: Sequence[ToolCall], nonce: str | None) -> str:
 def gemma(calls: Sequence[ToolCall], nonce: str | None) -> str:
     """`call:name{key:<|"|>text<|"|>}` between tokens."""
     mark = with_nonce("<|tool_call>", nonce)
-    return "".join(f"{mark}call:{call.name}{_quoted(call.arguments, '<|' + chr(34) + '|>')}<tool_call|>" for call in calls)
+    return "".join(
+        f"{mark}call:{call.name}{_quoted(call.arguments, '<|' + chr(34) + '|>')}<tool_call|>" for call in calls
+    )
 
 
 def functiongemma(calls: Sequence[ToolCall], nonce: str | None) -> str:
@@ -337,7 +339,8 @@ def _pairs(call: ToolCall) -> str:
     if not _fits_tags(call):
         return to_json(call.arguments) + "\n"
     return "".join(
-        f"<arg_key>{key}</arg_key>\n<arg_value>{_pair_value(value)}</arg_value>\n" for key, value in call.arguments.items()
+        f"<arg_key>{key}</arg_key>\n<arg_value>{_pair_value(value)}</arg_value>\n"
+        for key, value in call.arguments.items()
     )
 
 
@@ -348,9 +351,7 @@ def _pair_value(value: JSONValue) -> str:
 
 def tool_tag(calls: Sequence[ToolCall], nonce: str | None) -> str:
     """A tag named like the tool around tags named like the parameters."""
-    return "\n".join(
-        f"{with_nonce(f'<{call.name}>', nonce)}\n{_children(call)}</{call.name}>" for call in calls
-    )
+    return "\n".join(f"{with_nonce(f'<{call.name}>', nonce)}\n{_children(call)}</{call.name}>" for call in calls)
 
 
 def _children(call: ToolCall) -> str:

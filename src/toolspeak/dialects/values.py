@@ -11,31 +11,32 @@ from ..core.lenient_text import read_value
 from ..core.markup import Tag, lex_tag, unescape
 from ..core.model import JSONObject, JSONValue
 from ..core.schema import ArgumentSchema
+from .tag_names import CDATA, CDATA_END
 from .yaml_like import read_yaml
 
-__all__ = ["body_of", "plain_text", "tree", "trim", "value_of"]
+__all__ = ["body_of", "has_structure", "plain_text", "tree", "trim", "value_of"]
 
-_CDATA, _CDATA_END = "<![CDATA[", "]]>"
+
 #: Elements nested deeper than this are text.
 _MAX_DEPTH = 64
 
 
 def plain_text(raw: str) -> str:
     """The text that markup stands for: entities decoded once, CDATA sections as they are."""
-    if _CDATA not in raw:
+    if CDATA not in raw:
         return unescape(raw)
     pieces: list[str] = []
     pos = 0
     while True:
-        start = raw.find(_CDATA, pos)
+        start = raw.find(CDATA, pos)
         if start < 0:
             pieces.append(unescape(raw[pos:]))
             return "".join(pieces)
         pieces.append(unescape(raw[pos:start]))
-        end = raw.find(_CDATA_END, start)
+        end = raw.find(CDATA_END, start)
         end = len(raw) if end < 0 else end
-        pieces.append(raw[start + len(_CDATA) : end])
-        pos = end + len(_CDATA_END)
+        pieces.append(raw[start + len(CDATA) : end])
+        pos = end + len(CDATA_END)
 
 
 def trim(raw: str) -> str:
@@ -113,6 +114,12 @@ def body_of(raw: str, schema: ArgumentSchema) -> JSONObject | None:
     return _only_text(raw, schema)
 
 
+def has_structure(raw: str) -> bool:
+    """Whether a body begins like elements, a document or YAML rather than like prose."""
+    begin = raw.lstrip()
+    return begin.startswith(("<", "{")) or read_yaml(begin.partition("\n")[0]) is not None
+
+
 def _has_text_outside(raw: str) -> bool:
     """Whether text stands before the first tag or behind the last one."""
     first, last = raw.find("<"), raw.rfind(">")
@@ -135,7 +142,7 @@ def _without_tags(raw: str) -> str:
     pos = 0
     while pos < len(raw):
         at = raw.find("<", pos)
-        if at < 0 or raw.startswith(_CDATA, at):
+        if at < 0 or raw.startswith(CDATA, at):
             return "".join([*pieces, raw[pos:]])
         tag = lex_tag(raw, at, True)
         end = at + 1 if isinstance(tag, int) else tag.end
@@ -180,9 +187,9 @@ class _Tree:
             pos = raw.find("<", pos)
             if pos < 0:
                 break
-            if raw.startswith(_CDATA, pos):
-                end = raw.find(_CDATA_END, pos)
-                pos = len(raw) if end < 0 else end + len(_CDATA_END)
+            if raw.startswith(CDATA, pos):
+                end = raw.find(CDATA_END, pos)
+                pos = len(raw) if end < 0 else end + len(CDATA_END)
                 continue
             tag = lex_tag(raw, pos, True)
             if isinstance(tag, int):

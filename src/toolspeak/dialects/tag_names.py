@@ -1,0 +1,38 @@
+"""What the tags of calls are called. Folded names, see `core.markup`.
+
+Above: `tag_calls`, `tag_values`, `named_calls`, `block`, `marks`. Below: nothing. Only data.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BLOCK_TAGS",
+    "CALL_ENDS",
+    "CALL_TAGS",
+    "CDATA",
+    "CDATA_END",
+    "CONTAINER_TAGS",
+    "KEY_ATTRIBUTES",
+    "NAME_ATTRIBUTES",
+    "NAME_TAGS",
+    "NOISE",
+    "PARAMETER_TAGS",
+]
+
+#: Tags that carry a call, with the attributes that may name it.
+CALL_TAGS = frozenset({"function", "invoke", "call", "tool"})
+NAME_ATTRIBUTES = ("name", "tool", "function")
+#: Tags whose text is the name of the call.
+NAME_TAGS = frozenset({"tool_name", "name", "function_name", "function", "tool"})
+#: Tags that carry a parameter, with the attributes that may name it.
+PARAMETER_TAGS = frozenset({"parameter", "param", "argument", "arg"})
+KEY_ATTRIBUTES = ("name", "key")
+#: Tags around all parameters: they mean nothing themselves.
+CONTAINER_TAGS = frozenset({"parameters", "arguments", "args", "tool_input", "input", "params", "tool_sep"})
+#: Tags around calls.
+BLOCK_TAGS = frozenset({"tool_call", "tool_calls", "function_call", "function_calls", "toolcall", "tool-call"})
+#: Tags that end a call when they close, whatever opened it.
+CALL_ENDS = CALL_TAGS | BLOCK_TAGS
+#: MiniMax M3 puts this before every tag.
+NOISE = "]<]minimax[>["
+CDATA, CDATA_END = "<![CDATA[", "]]>"

@@ -1,0 +1,285 @@
+"""The text between two tags, on its way to being an argument.
+
+A value that the schema wants as a string flows out as it comes; every other value is held until its tag
+closes and then read as a whole. Wrong and missing closers end a value where another tag makes clear that it
+is over. Above: `tag_calls`. Below: `values`, `tag_names`, `core.markup`, `core.builder`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from ..core.builder import CallBuilder
+from ..core.events import CallArgs
+from ..core.lenient_json import END_STRING, KEY, OBJECT, PART, STRING
+from ..core.literals import escape_text
+from ..core.markup import MORE, Tag, lex_name, lex_tag, unescape
+from ..core.model import JSONValue, Note
+from ..core.quotes import LOOKAHEAD
+from ..core.scanner import Run
+from ..core.schema import ArgumentSchema
+from .tag_names import CALL_ENDS, CALL_TAGS, CDATA, CDATA_END, NOISE, PARAMETER_TAGS
+from .values import value_of
+
+__all__ = ["TagValue", "ValuePlace"]
+
+#: Where a flowing value must be looked at; a line break matters only before a tag.
+_INTERRUPT = re.compile(
+    r"<(?=[!A-Za-z|｜]|/[\s\w|｜]|/?\Z)|&(?=[#a-zA-Z]|\Z)|\](?=<|\Z)|\n(?=[ \t]*+(?:<[/!A-Za-z|｜]|<?\Z))"
+).search
+_PLAIN = re.compile(r"[^<&\]\n]*+(?:\n(?=[ \t]*+[^\s<])[^<&\]\n]*+)*+").fullmatch
+_ENTITY = re.compile(r"&#?\w{1,8};").match
+_ENTITY_BEGUN = re.compile(r"&#?\w{0,8}").fullmatch
+
+
+class ValuePlace(msgspec.Struct):
+    """The call that a value belongs to."""
+
+    builder: CallBuilder
+    schema: ArgumentSchema
+    #: The tag that opened the call.
+    own: str = ""
+    #: Every tag inside the call is a key.
+    markup: bool = False
+    #: Keys and values have tags of their own.
+    pairs: bool = False
+    #: The tags carry DeepSeek's prefix, so that no tag in a value is mistaken for one.
+    prefixed: bool = False
+    #: The argument object has been begun, because a value flows.
+    opened: bool = False
+
+
+class TagValue:
+    """One value. When it is `done`, `ended_by` is the tag that ended it, at the position that `feed` answered."""
+
+    def __init__(self, place: ValuePlace, key: str, closer: str, typed: str, flows: bool) -> None:
+        self.state: Literal["open", "done", "failed"] = "open"
+        self.ended_by: Tag | None = None
+        self.flowed = False
+        self.value: JSONValue = None
+        self._place = place
+        self._key = key
+        self._closer = closer
+        self._typed = typed
+        self._own_line = False
+        self._text: list[str] = []
+        self._phase: Callable[[str, int, bool], int] = self._lead if flows else self._hold
+
+    def feed(self, buf: str, pos: int, final: bool) -> int:
+        """Read on from `pos`; the position of the first character not read."""
+        while pos < len(buf) and self.state == "open":
+            new = self._phase(buf, pos, final)
+            if new == MORE:
+                break
+            pos = new
+        return pos
+
+    def run(self) -> Run | None:
+        """The shortcut through a value that flows."""
+        builder = self._place.builder
+        if self._phase != self._flow or builder.state != "live" or builder.arguments is None:
+            return None
+        record, index = builder.arguments.record, builder.index
+
+        def pass_on(chunk: str) -> CallArgs:
+            fragment = escape_text(chunk)
+            record(fragment)
+            return CallArgs(index, fragment)
+
+        return Run(_PLAIN, pass_on)
+
+    # ---- what ends a value
+
+    def _ends(self, buf: str, pos: int, final: bool) -> Tag | int | None:
+        """The tag at `pos` if it ends the value, None if it is text; MORE."""
+        name, closing, end = lex_name(buf, pos)
+        if end == len(buf) and not final and len(buf) - pos < LOOKAHEAD:
+            return MORE
+        if name not in ("|close|", "|open|") and not self._may_end(name, closing, buf[end : end + 1]):
+            return None
+        tag = lex_tag(buf, pos, final)
+        if isinstance(tag, int):
+            return MORE if tag == MORE else None
+        return tag if self._may_end(tag.name, tag.kind == "close", "=" if tag.value else " ") else None
+
+    def _may_end(self, name: str, closing: bool, after: str) -> bool:
+        place = self._place
+        if closing:
+            if name in (self._closer, self._key) or (name == place.own and name):
+                return True
+            return (not place.markup or place.prefixed) and (name in PARAMETER_TAGS or name in CALL_ENDS)
+        if place.markup:
+            return False
+        return name == "arg_key" or name in PARAMETER_TAGS or (name in CALL_TAGS and after in ("=", " "))
+
+    def _end(self, tag: Tag, pos: int) -> int:
+        self.ended_by = tag
+        self.state = "done"
+        return pos
+
+    # ---- a value that flows
+
+    def _lead(self, buf: str, pos: int, final: bool) -> int:
+        """Decide on the first characters whether the value really flows."""
+        at = pos
+        if self._place.markup:
+            while at < len(buf) and buf[at] in " \t":
+                at += 1
+        rest = buf[at : at + 2]
+        if len(rest) < 2 and not final and at - pos < LOOKAHEAD:
+            return MORE
+        if self._place.pairs and rest[:1] == '"':
+            self._phase = self._hold
+            return pos
+        self._own_line = rest.startswith(("\n", "\r\n"))
+        self._begin_string()
+        return at + (0 if not self._own_line else 2 if rest[0] == "\r" else 1)
+
+    def _begin_string(self) -> None:
+        builder = self._place.builder
+        if not self._place.opened:
+            self._place.opened = True
+            builder.token((OBJECT, ""))
+        builder.token((KEY, self._key))
+        builder.token((STRING, ""))
+        self.flowed = True
+        self._phase = self._flow
+
+    def _say(self, text: str, pos: int) -> int:
+        self._place.builder.token((PART, escape_text(text)))
+        return pos
+
+    def _flow(self, buf: str, pos: int, final: bool) -> int:
+        found = _INTERRUPT(buf, pos)
+        end = len(buf) if found is None else found.start()
+        if end > pos:
+            return self._say(buf[pos:end], end)
+        return _FLOW[buf[pos]](self, buf, pos, final)
+
+    def _flow_newline(self, buf: str, pos: int, final: bool) -> int:
+        """The line break before the closing tag is not part of the value."""
+        at = pos + 1
+        limit = pos + LOOKAHEAD
+        while at < len(buf) and at < limit and buf[at] in " \t":
+            at += 1
+        if at == len(buf) and not final and at < limit:
+            return MORE
+        if (self._own_line or self._place.markup) and buf[at : at + 1] == "<":
+            tag = self._ends(buf, at, final)
+            if tag == MORE:
+                return MORE
+            if tag is not None:
+                return at
+        return self._say("\n", pos + 1)
+
+    def _flow_entity(self, buf: str, pos: int, final: bool) -> int:
+        entity = _ENTITY(buf, pos)
+        if entity is None:
+            begun = not final and _ENTITY_BEGUN(buf, pos) is not None
+            return MORE if begun else self._say("&", pos + 1)
+        decoded = unescape(entity.group())
+        if decoded != entity.group():
+            self._place.builder.note(Note("entity"))
+        return self._say(decoded, entity.end())
+
+    def _flow_noise(self, buf: str, pos: int, final: bool) -> int:
+        rest = buf[pos : pos + len(NOISE)]
+        if rest != NOISE:
+            return MORE if not final and NOISE.startswith(rest) else self._say("]", pos + 1)
+        tag = self._ends(buf, pos + len(NOISE), final) if len(buf) > pos + len(NOISE) else MORE
+        if tag == MORE and not final:
+            return MORE
+        if tag is None or isinstance(tag, int):
+            self.state = "failed"  # behind this mark stands a tag for sure, and it is a wrong one
+            return pos
+        return pos + len(NOISE)
+
+    def _flow_tag(self, buf: str, pos: int, final: bool) -> int:
+        if self._begins_cdata(buf, pos):
+            self._phase = self._flow_cdata
+            return pos + len(CDATA)
+        if self._may_begin_cdata(buf, pos) and not final:
+            return MORE
+        tag = self._ends(buf, pos, final)
+        if tag == MORE:
+            return MORE
+        if tag is None or isinstance(tag, int):
+            return self._say("<", pos + 1)
+        self._place.builder.token((END_STRING, ""))
+        return self._end(tag, pos)
+
+    def _flow_cdata(self, buf: str, pos: int, final: bool) -> int:
+        end = buf.find(CDATA_END, pos)
+        if end >= 0:
+            self._phase = self._flow
+            return self._say(buf[pos:end], end + len(CDATA_END))
+        end = _before_cdata_end(buf, final)
+        return self._say(buf[pos:end], end) if end > pos else MORE
+
+    # ---- a value that is held
+
+    def _hold(self, buf: str, pos: int, final: bool) -> int:
+        at = buf.find("<", pos)
+        if at != pos:
+            end = len(buf) if at < 0 else at
+            self._text.append(buf[pos:end])
+            return end
+        if self._begins_cdata(buf, pos):
+            self._text.append(CDATA)
+            self._phase = self._hold_cdata
+            return pos + len(CDATA)
+        if self._may_begin_cdata(buf, pos) and not final:
+            return MORE
+        tag = self._ends(buf, pos, final)
+        if tag == MORE:
+            return MORE
+        if tag is None or isinstance(tag, int):
+            self._text.append("<")
+            return pos + 1
+        self.value = self._meaning("".join(self._text).replace(NOISE, ""))
+        return self._end(tag, pos)
+
+    def _hold_cdata(self, buf: str, pos: int, final: bool) -> int:
+        end = buf.find(CDATA_END, pos)
+        if end >= 0:
+            end += len(CDATA_END)
+            self._phase = self._hold
+        else:
+            end = _before_cdata_end(buf, final)
+        self._text.append(buf[pos:end])
+        return end if end > pos else MORE
+
+    def _meaning(self, raw: str) -> JSONValue:
+        place = self._place
+        quoted = place.pairs and raw[:1] == '"' and raw[-1:] == '"' and "string" in place.schema.wants(self._key)
+        typed = "json" if quoted else self._typed
+        return value_of(raw, place.schema, self._key, typed, place.markup)
+
+    # ---- CDATA
+
+    @staticmethod
+    def _begins_cdata(buf: str, pos: int) -> bool:
+        return buf.startswith(CDATA, pos)
+
+    @staticmethod
+    def _may_begin_cdata(buf: str, pos: int) -> bool:
+        return CDATA.startswith(buf[pos : pos + len(CDATA)])
+
+
+def _before_cdata_end(buf: str, final: bool) -> int:
+    """The end of what is CDATA for sure."""
+    keep = 0 if final else 2 if buf.endswith("]]") else 1 if buf.endswith("]") else 0
+    return len(buf) - keep
+
+
+#: What to do at each character that interrupts a flowing value.
+_FLOW: dict[str, Callable[[TagValue, str, int, bool], int]] = {
+    "\n": TagValue._flow_newline,  # pyright: ignore[reportPrivateUsage]
+    "&": TagValue._flow_entity,  # pyright: ignore[reportPrivateUsage]
+    "]": TagValue._flow_noise,  # pyright: ignore[reportPrivateUsage]
+    "<": TagValue._flow_tag,  # pyright: ignore[reportPrivateUsage]
+}

@@ -1,0 +1,756 @@
+"""What each repair of tolerant JSON reads, what it notes, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.core.reading import codes, read, read_chunks, written
+
+from toolspeak.core.lenient_json import (
+    ARRAY,
+    END_ARRAY,
+    END_OBJECT,
+    END_STRING,
+    KEY,
+    MAX_DEPTH,
+    MAX_REPAIRS,
+    MAX_SIZE,
+    OBJECT,
+    PART,
+    REFUSED,
+    SCALAR,
+    STRING,
+    VALUE_CHANGING,
+    Transducer,
+    Writer,
+)
+
+pytestmark = pytest.mark.requirement("B4")
+
+#: text, what it means, the notes it leaves
+REPAIRS: list[tuple[str, Any, set[str]]] = [
+    # commas
+    ('{"a": 1,}', {"a": 1}, {"trailing_comma"}),
+    ("[1, 2, ]", [1, 2], {"trailing_comma"}),
+    ('{"a": [1,], "b": 2}', {"a": [1], "b": 2}, {"trailing_comma"}),
+    ("[1,, 2]", [1, 2], {"extra_comma"}),
+    ("[, 1]", [1], {"extra_comma"}),
+    ('{, "a": 1}', {"a": 1}, {"extra_comma"}),
+    ("{,}", {}, {"extra_comma"}),
+    ('{"a": 1,, "b": 2}', {"a": 1, "b": 2}, {"extra_comma"}),
+    ('{"a": 1 "b": 2}', {"a": 1, "b": 2}, {"missing_comma"}),
+    ('{"a": "x" "b": 2}', {"a": "x", "b": 2}, {"missing_comma"}),
+    ('{"a": "x""b": 2}', {"a": "x", "b": 2}, {"missing_comma"}),
+    ('{"a": "x"\n b: 2}', {"a": "x", "b": 2}, {"missing_comma", "unquoted_key"}),
+    ("[[1] [2]]", [[1], [2]], {"missing_comma"}),
+    ('["a" "b"]', ["a", "b"], {"missing_comma"}),
+    ('["a" 1, 2]', ["a", 1, 2], {"missing_comma"}),
+    ('["a" true]', ["a", True], {"missing_comma"}),
+    ("[1 2 true]", [1, 2, True], {"missing_comma"}),
+    ("[1 apple]", ["1 apple"], {"unquoted_value"}),
+    ('{"a": {"b": 1} "c": 2}', {"a": {"b": 1}, "c": 2}, {"missing_comma"}),
+    ('{"a": 1; "b": 2}', {"a": 1, "b": 2}, {"other_separator"}),
+    # colons
+    ('{"a" "b"}', {"a": "b"}, {"missing_colon"}),
+    ('{"a" {"b": 1}}', {"a": {"b": 1}}, {"missing_colon"}),
+    ('{"a" [1]}', {"a": [1]}, {"missing_colon"}),
+    ('{"a" 1}', {"a": 1}, {"missing_colon"}),
+    ('{"a" -1}', {"a": -1}, {"missing_colon"}),
+    ('{a "b"}', {"a": "b"}, {"missing_colon", "unquoted_key"}),
+    ("{a {}}", {"a": {}}, {"missing_colon", "unquoted_key"}),
+    ('{"a", 105}', {"a": 105}, {"missing_colon"}),
+    ('{"x": 1, "a", -5}', {"x": 1, "a": -5}, {"missing_colon"}),
+    ('{"a" = 1}', {"a": 1}, {"other_separator"}),
+    ('{"a" => 1}', {"a": 1}, {"other_separator"}),
+    ('{"a":: 1}', {"a": 1}, {"other_separator"}),
+    ('{tool => "shell", args => { --command "uname -a" }}', {"tool": "shell", "args": {"command": "uname -a"}},
+     {"unquoted_key", "other_separator", "missing_colon"}),
+    # quotes
+    ("{'a': 'b'}", {"a": "b"}, {"single_quotes"}),
+    ("{`a`: `b`}", {"a": "b"}, {"single_quotes"}),
+    ("{'a': 'say \"x\"'}", {"a": 'say "x"'}, {"single_quotes"}),
+    ("{“a”: “b”}", {"a": "b"}, {"smart_quotes"}),
+    ('{"a": “b"}', {"a": "b"}, {"smart_quotes"}),
+    ("{‘a’: ‘b’, „c”: 1}", {"a": "b", "c": 1}, {"smart_quotes"}),
+    ("{＂a＂: ＇b＇}", {"a": "b"}, {"fullwidth"}),
+    ('{""a"": ""b"", "c": \'\'d e\'\'}', {"a": "b", "c": "d e"}, {"doubled_quotes", "single_quotes"}),
+    ('{"" key": 1}', {" key": 1}, {"doubled_quotes"}),
+    ('{"a": ""b", "c": 1}', {"a": "b", "c": 1}, {"doubled_quotes"}),
+    ('{"a": ""hi" he said"}', {"a": '"hi" he said'}, {"inner_quotes"}),
+    ('{"a": "", "b": ["", ""], "": ""}', {"a": "", "b": ["", ""], "": ""}, set()),
+    ('{"a": """b "c"\nd"""}', {"a": 'b "c"\nd'}, {"triple_quotes"}),
+    ("{'a': '''b 'c' \\n \\d'''}", {"a": "b 'c' \n \\d"}, {"triple_quotes", "single_quotes", "bad_escape"}),
+    ('{"a": """""", "b": 1}', {"a": "", "b": 1}, {"triple_quotes"}),
+    ('{a: <|"|>x "y" \\n<b><|"|>, b: <escape>c<escape>}', {"a": 'x "y" \\n<b>', "b": "c"}, {"unquoted_key", "raw_quotes"}),
+    # forgotten quotes
+    ('{"a: 1, b": 2}', {"a: 1, b": 2}, set()),
+    ('{"key:"value"}', {"key": "value"}, {"missing_quote"}),
+    ('{"key :"value", "b": 1}', {"key ": "value", "b": 1}, {"missing_quote"}),
+    ('{"a:"b": 1}', {'a:"b': 1}, {"inner_quotes"}),
+    ('{a": 1, b": 2}', {"a": 1, "b": 2}, {"unquoted_key", "missing_quote"}),
+    ('{"a": "x", b": 2}', {"a": "x", "b": 2}, {"unquoted_key", "missing_quote"}),
+    ('{"a": "x", "b:"y"}', {"a": "x", "b": "y"}, {"missing_quote"}),
+    ('{"a": b", "c": 1}', {"a": "b", "c": 1}, {"missing_quote", "unquoted_value"}),
+    ('{"a": 12345", "c": 1}', {"a": 12345, "c": 1}, {"missing_quote"}),
+    ('{"a": some words", "c": d"}', {"a": "some words", "c": "d"}, {"missing_quote", "unquoted_value"}),
+    ('{"a": "New York, "b": "c"}', {"a": "New York", "b": "c"}, {"missing_quote"}),
+    ('{"a": "x,\n  "b": "c"}', {"a": "x", "b": "c"}, {"missing_quote"}),
+    ('{"a": "x, ", "b": 1}', {"a": "x, ", "b": 1}, set()),
+    ('{"a": "x, ", ":": 1}', {"a": "x, ", ":": 1}, set()),
+    ('["value1" value2", "value3"]', ["value1", "value2", "value3"], {"missing_comma", "missing_quote", "unquoted_value"}),
+    ('["x", y", z]', ["x", "y", "z"], {"missing_quote", "unquoted_value"}),
+    # inner quotes
+    ('{"name":"edit","arguments":{"content":"He said "hello" to me"}}',
+     {"name": "edit", "arguments": {"content": 'He said "hello" to me'}}, {"inner_quotes"}),
+    ('{"name":"edit","arguments":{"content":"He said "}" there"}}',
+     {"name": "edit", "arguments": {"content": 'He said "}" there'}}, {"inner_quotes"}),
+    ('{"a": {"content": "env.get("KEY", "default")"}}', {"a": {"content": 'env.get("KEY", "default")'}}, {"inner_quotes"}),
+    ('{"a": "<div data-kind="card">ok</div>"}', {"a": '<div data-kind="card">ok</div>'}, {"inner_quotes"}),
+    ('{"a": "<p title="问候">你好</p>"}', {"a": '<p title="问候">你好</p>'}, {"inner_quotes"}),
+    ('{"content": "[LINK](\\"https://x.y\\")"}', {"content": '[LINK]("https://x.y")'}, set()),
+    ('{"content": "[LINK]("https://x.y")"}', {"content": '[LINK]("https://x.y")'}, {"inner_quotes"}),
+    ('{"body": "{"a": "x", "b": "y"}", "n": 3}', {"body": '{"a": "x", "b": "y"}', "n": 3}, {"inner_quotes"}),
+    ('{"body": "{"a": {"k": "v"}, "b": 1}", "n": 3}', {"body": '{"a": {"k": "v"}, "b": 1}', "n": 3}, {"inner_quotes"}),
+    ('{"a": "x = {"k": "v"} ok"}', {"a": 'x = {"k": "v"} ok'}, {"inner_quotes"}),
+    ('{"a": "the "big one", "b": 1}', {"a": 'the "big one', "b": 1}, {"inner_quotes"}),
+    ('{"a": "say "hi""}', {"a": 'say "hi"'}, {"inner_quotes"}),
+    ('{"a": "I like "x", and "y"", "n": 1}', {"a": 'I like "x", and "y"', "n": 1}, {"inner_quotes"}),
+    ("{'a': 'it's', 'b': 'don't'}", {"a": "it's", "b": "don't"}, {"inner_quotes", "single_quotes"}),
+    ('{"k"e"y": 1}', {'k"e"y': 1}, {"inner_quotes"}),
+    ('["lorem "ipsum" sic"]', ['lorem "ipsum" sic'], {"inner_quotes"}),
+    ('["print("a", "b")", "c"]', ['print("a", "b")', "c"], {"inner_quotes"}),
+    ('["the "big one", "b"]', ['the "big one', "b"], {"inner_quotes"}),
+    ('{"a": "print("x")\nprint("y", "z")"}', {"a": 'print("x")\nprint("y", "z")'}, {"inner_quotes", "raw_control"}),
+    # control characters and escapes
+    ('{"a": "x\ny\tz"}', {"a": "x\ny\tz"}, {"raw_control"}),
+    ('{"key_1\n": "x"}', {"key_1": "x"}, {"raw_control"}),
+    ('{"key\t_": "x"}', {"key\t_": "x"}, {"raw_control"}),
+    ('{"key\\n": "x"}', {"key\n": "x"}, set()),
+    ('{"a": "\\d C:\\path"}', {"a": "\\d C:\\path"}, {"bad_escape"}),
+    ('{"a": "it\\\'s \\$5 \\\n\\\t"}', {"a": "it's $5 \n\t"}, {"bad_escape"}),
+    ('{"a": "\\x41"}', {"a": "A"}, {"bad_escape"}),
+    # doubled encoding
+    (r'[{\"id\": \"1\", \"task\": \"C:\\\\Users\"}]', [{"id": "1", "task": "C:\\Users"}], {"double_encoded"}),
+    (r'{\n \"a\": \"x\\ny \\\"q\\\" \\u00e9\",\r\n\t\"b\": [1]\n}', {"a": 'x\ny "q" é', "b": [1]}, {"double_encoded"}),
+    (r'{"query": \"foo\"}', {"query": "foo"}, {"double_encoded"}),
+    (r'{"query": \"foo", "b": 1}', {"query": "foo", "b": 1}, {"double_encoded"}),
+    (r'{"query": \"foo \"bar\" x\", "n": 1}', {"query": 'foo "bar" x', "n": 1}, {"double_encoded", "inner_quotes"}),
+    (r'{"query": \"a\nb\d\\d\"}', {"query": "a\nb\\d\\d"}, {"double_encoded", "bad_escape"}),
+    (r'{\"key:\"value\"}', {"key": "value"}, {"double_encoded", "missing_quote"}),
+    (r'{\"a\": \"x\\\ny\"}', {"a": "x\\\ny"}, {"double_encoded"}),
+    # comments
+    ('{"a": 1 // one, two\n, "b": 2 # three\n}', {"a": 1, "b": 2}, {"comment"}),
+    ('{/* x */"a": /* "b": */ 1}', {"a": 1}, {"comment"}),
+    ('{"a": "x" // c\n}', {"a": "x"}, {"comment"}),
+    ('{"a": "x" /* c */, # d\n"b": 2}', {"a": "x", "b": 2}, {"comment"}),
+    ('{"a": {"b": "c" # comment }, "d": 1}', {"a": {"b": "c"}, "d": 1}, {"comment"}),
+    ('{"a": 1 // see {x} and [y]\n}', {"a": 1}, {"comment"}),
+    ("[1 /* ** */, 2]", [1, 2], {"comment"}),
+    ("// c\n[1]", [1], {"comment"}),
+    ("[1, 2 // ) c\n]", [1, 2], {"comment"}),
+    # Python
+    ('{"a": True, "b": None, "c": FALSE}', {"a": True, "b": None, "c": False}, {"python_literal"}),
+    ("(1, 2)", [1, 2], {"python_literal"}),
+    ("(1,)", [1], {"python_literal", "trailing_comma"}),
+    ("()", [], {"python_literal"}),
+    ("((1, 2), (3), ())", [[1, 2], 3, []], {"python_literal"}),
+    ('{"a": (1, 2), "b": ("x"), "c": 1}', {"a": [1, 2], "b": "x", "c": 1}, {"python_literal"}),
+    ('("x")', "x", set()),
+    ("((({})))", {}, set()),
+    ('([1], {"a": ("b", "c")})', [[1], {"a": ["b", "c"]}], {"python_literal"}),
+    ('("a" "b")', ["a", "b"], {"missing_comma", "python_literal"}),
+    ("{'a', 'b'}", ["a", "b"], {"python_literal", "single_quotes"}),
+    ('{"a"}', ["a"], {"python_literal"}),
+    ('{"a",}', ["a"], {"python_literal", "trailing_comma"}),
+    ("{1, 2}", [1, 2], {"python_literal", "unquoted_key"}),
+    ("{5}", [5], {"python_literal", "unquoted_key"}),
+    ("{True}", [True], {"python_literal", "unquoted_key"}),
+    ('{"a": {"x", "y"}, "b": 1}', {"a": ["x", "y"], "b": 1}, {"python_literal"}),
+    ('{"a": r"\\d\\"", "b": R"x\\\\"}', {"a": '\\d\\"', "b": "x\\\\"}, {"python_literal"}),
+    ("{'a': b'x', 'b': u\"y\", 'c': f'z', 'd': rb'\\n'}", {"a": "x", "b": "y", "c": "z", "d": "\\n"},
+     {"python_literal", "single_quotes"}),
+    ('{"a": r"""\\d"\n"""}', {"a": '\\d"\n'}, {"python_literal", "triple_quotes"}),
+    ('[r"\\d", "\\n"]', ["\\d", "\n"], {"python_literal"}),
+    ('{"a": false, "b": fun}', {"a": False, "b": "fun"}, {"unquoted_value"}),
+    # bare keys and values
+    ("{a: 1, b-c: 2, $d: 3, é: 4}", {"a": 1, "b-c": 2, "$d": 3, "é": 4}, {"unquoted_key"}),
+    ('{5: "x"}', {"5": "x"}, {"unquoted_key"}),
+    ("{a: b, c: d e f}", {"a": "b", "c": "d e f"}, {"unquoted_key", "unquoted_value"}),
+    ('{"a": Paris, France, "b": 1}', {"a": "Paris, France", "b": 1}, {"unquoted_value"}),
+    ('{"a": Paris, b: 1}', {"a": "Paris", "b": 1}, {"unquoted_value", "unquoted_key"}),
+    ('{"a": Paris, x "b": 1}', {"a": "Paris", "b": 1}, {"unquoted_value", "unquoted_key", "stray_text"}),
+    ('{"a": 1,234, "b": 1}', {"a": "1,234", "b": 1}, {"unquoted_value"}),
+    ('{"lorem": ipsum, sic, datum.",}', {"lorem": "ipsum, sic, datum."}, {"unquoted_value", "missing_quote", "trailing_comma"}),
+    ("{text:words{in brackets}m}", {"text": "words{in brackets}m"}, {"unquoted_key", "unquoted_value"}),
+    ('{"a": f(1, [2], "x"), "b": g((1)), "c": 1}', {"a": 'f(1, [2], "x")', "b": "g((1))", "c": 1}, {"unquoted_value"}),
+    ('{"a": http://x.y/z#w, "b": 1}', {"a": "http://x.y/z#w", "b": 1}, {"unquoted_value"}),
+    ('{"a": <b>, "c": 1}', {"a": "<b>", "c": 1}, {"unquoted_value"}),
+    ('{"a": don\'t, "b": 1}', {"a": "don't", "b": 1}, {"unquoted_value"}),
+    ('{"a": x "b": 1}', {"a": "x", "b": 1}, {"unquoted_value", "missing_comma"}),
+    ('{"a": x\n"b": 1}', {"a": "x", "b": 1}, {"unquoted_value", "missing_comma"}),
+    ("[foo bar, baz]", ["foo bar", "baz"], {"unquoted_value"}),
+    ("[a\nb]", ["a", "b"], {"unquoted_value", "missing_comma"}),
+    # numbers
+    ('{"a": 1_234.5_6, "b": .25, "c": +1, "d": 007, "e": 1e }', {"a": 1234.56, "b": 0.25, "c": 1, "d": 7, "e": 1},
+     {"number_format"}),
+    ('{"a": 1/3, "b": 10-20, "c": 1.1.1, "d": 2x}', {"a": "1/3", "b": "10-20", "c": "1.1.1", "d": "2x"}, {"unquoted_value"}),
+    # missing and stray things
+    ('{"a": , "b": 1}', {"a": None, "b": 1}, {"missing_value"}),
+    ('{"a": }', {"a": None}, {"missing_value"}),
+    ('{"a": - , "b": 1}', {"a": None, "b": 1}, {"missing_value"}),
+    ("[1, -, 2]", [1, 2], {"stray_text"}),
+    ("[1, 2, ...]", [1, 2], {"ellipsis"}),
+    ("[1, …, 2]", [1, 2], {"ellipsis"}),
+    ('["a", ...]', ["a"], {"ellipsis"}),
+    ('{"a": 1, ...}', {"a": 1}, {"ellipsis"}),
+    ('{"a": "x", ...}', {"a": "x"}, {"ellipsis"}),
+    ('{…, "a": 1}', {"a": 1}, {"ellipsis", "extra_comma"}),
+    ('{"a": ...}', {"a": "..."}, {"unquoted_value"}),
+    ('{"a": true, COMMENT "b": 1}', {"a": True, "b": 1}, {"stray_text", "unquoted_key"}),
+    ('{"a": true, two words "b": 1}', {"a": True, "b": 1}, {"stray_text", "unquoted_key"}),
+    ('{COMMENT "b": 1}', {"b": 1}, {"stray_text", "unquoted_key"}),
+    ('{"a": "x" true}', {"a": "x"}, {"stray_text", "missing_comma", "unquoted_key"}),
+    ('{"a": "x" y z, "b": 2}', {"a": "x", "b": 2}, {"stray_text", "missing_comma", "unquoted_key"}),
+    ('{"a": "x", "y"}', {"a": "x"}, {"stray_text"}),
+    ('{"a": "x", "y", "b": 1}', {"a": "x", "b": 1}, {"stray_text"}),
+    ('{"a", "b": 1}', {"b": 1}, {"stray_text", "extra_comma"}),
+    ('{"a": "x", "b" "y"}', {"a": "x", "b": "y"}, {"missing_colon"}),
+    ('{"a": 1, y}', {"a": "1, y"}, {"unquoted_value"}),
+    # closers
+    ('{"a": [1, 2}', {"a": [1, 2]}, {"missing_closer"}),
+    ('{"a": ["x"}', {"a": ["x"]}, {"missing_closer"}),
+    ('[{"a": ["x"}, {"b": 1}]', [{"a": ["x"]}, {"b": 1}], {"missing_closer"}),
+    ('{"a": {"b": [1, 2}, "c": 3}', {"a": {"b": [1, 2]}, "c": 3}, {"missing_closer"}),
+    ('{"a": [1, 2}, "c": 3}', {"a": [1, 2], "c": 3}, {"wrong_closer"}),
+    ('[{"a": [1, 2}, "c": 3}]', [{"a": [1, 2], "c": 3}], {"wrong_closer"}),
+    ('[{"a": 1}}, {"b": 1}]', [{"a": 1}, {"b": 1}], {"extra_closer"}),
+    ('{"a": {"b": 1], "c": 2}}', {"a": {"b": 1, "c": 2}}, {"extra_closer"}),
+    ('{"a": "x"]}', {"a": "x"}, {"extra_closer"}),
+    ('[{"a": 1, {"b": 2}]', [{"a": 1}, {"b": 2}], {"missing_closer"}),
+    ('[{"a": "x", {"b": 2}]', [{"a": "x"}, {"b": 2}], {"missing_closer"}),
+    ('[{"a": 1 {"b": 2}]', [{"a": 1}, {"b": 2}], {"missing_closer", "missing_comma"}),
+    ('{"a": [1, 2, "b": 3}', {"a": [1, 2], "b": 3}, {"missing_closer"}),
+    ('{"a": ["s", "b": 3}', {"a": ["s"], "b": 3}, {"missing_closer"}),
+    ('{"a": ["x"], ["y"], ["z"], "b": 1}', {"a": ["x", "y", "z"], "b": 1}, {"split_array"}),
+    ('{"a": [1] , [] }', {"a": [1]}, {"split_array"}),
+    # openers
+    ('["a": 1, "b": 2]', [{"a": 1, "b": 2}], {"missing_opener", "missing_closer"}),
+    ('["a": 1}, {"b": 2}]', [{"a": 1}, {"b": 2}], {"missing_opener"}),
+    ('{"x": ["a": "b"]}', {"x": [{"a": "b"}]}, {"missing_opener", "missing_closer"}),
+    ('{"x": [{"a": 1}, "b": 2}]}', {"x": [{"a": 1}, {"b": 2}]}, {"missing_opener"}),
+    ('[1, "b": 2}]', [1, {"b": 2}], {"missing_opener"}),
+    ('{{"a": 1}}', {"a": 1}, {"doubled_braces"}),
+    ('{{"name": "f", "arguments": {{"x": {{}}}}}}', {"name": "f", "arguments": {"x": {}}}, {"doubled_braces"}),
+    # full-width punctuation and odd spaces
+    ('｛"a"：1，"b"：［2］｝', {"a": 1, "b": [2]}, {"fullwidth"}),
+    ('{"a"：1}', {"a": 1}, {"fullwidth"}),
+    ('{"a"＝1}', {"a": 1}, {"fullwidth"}),
+    ('{"a": 1；"b": 2}', {"a": 1, "b": 2}, {"fullwidth"}),
+    ("（1，2）", [1, 2], {"fullwidth", "python_literal"}),
+    ("｛｝", {}, {"fullwidth"}),
+    ('\ufeff{"a":\u00a01,\u3000"b":\x0c2}', {"a": 1, "b": 2}, {"odd_space"}),
+    ("[1\u00a0]", [1], {"odd_space"}),
+]
+
+
+@pytest.mark.parametrize(("text", "value", "notes"), REPAIRS, ids=[text for text, _, _ in REPAIRS])
+def test_a_repair_is_read_as_it_was_meant_and_noted(text: str, value: Any, notes: set[str]):
+    reading = read(text)
+    assert reading.status == "complete"
+    assert json.loads(reading.text) == value
+    assert codes(reading) == notes
+    assert reading.end == len(text)
+    assert read_chunks(text) == reading
+
+
+#: text of an argument list, what it means, the notes it leaves
+CALLS: list[tuple[str, Any, set[str]]] = [
+    ('(city="Paris", n: 2, "positional", [1])', {"city": "Paris", "n": 2, "#0": "positional", "#1": [1]}, set()),
+    ("()", {}, set()),
+    (" ( ) ", {}, set()),
+    ('("a", \'b\')', {"#0": "a", "#1": "b"}, {"single_quotes"}),
+    ('("k": 1, "l"=2)', {"k": 1, "l": 2}, set()),
+    ('({"a": 1}, x={"b": 2})', {"#0": {"a": 1}, "x": {"b": 2}}, set()),
+    ("(-1, 2.5, true, None)", {"#0": -1, "#1": 2.5, "#2": True, "#3": None}, {"python_literal"}),
+    ("(New York, 5)", {"#0": "New York", "#1": 5}, {"unquoted_value"}),
+    ("(a=(1, 2), b=(3), c=())", {"a": [1, 2], "b": 3, "c": []}, {"python_literal"}),
+    ("((1, 2), (3))", {"#0": [1, 2], "#1": 3}, {"python_literal"}),
+    ("(a=1,)", {"a": 1}, {"trailing_comma"}),
+    ("(a=g(1, 2), b=x, y=3)", {"a": "g(1, 2)", "b": "x", "y": 3}, {"unquoted_value"}),
+    ("(a=b, c)", {"a": "b", "#0": "c"}, {"unquoted_value"}),
+    ("(r'\\d', b'x', a=u\"y\")", {"#0": "\\d", "#1": "x", "a": "y"}, {"python_literal", "single_quotes"}),
+    ('(code="env.get("KEY", "default")", n=2)', {"code": 'env.get("KEY", "default")', "n": 2}, {"inner_quotes"}),
+    ('("print("a", "b")", n=2)', {"#0": 'print("a", "b")', "n": 2}, {"inner_quotes"}),
+    ("(a='it's', b=1)", {"a": "it's", "b": 1}, {"single_quotes", "inner_quotes"}),
+    ('(a="x" b="y")', {"a": 'x" b="y'}, {"inner_quotes"}),
+    ('(a="x"\n b=2)', {"a": "x", "b": 2}, {"missing_comma"}),
+    ('(path="/x", content="""a\n"b" c""")', {"path": "/x", "content": 'a\n"b" c'}, {"triple_quotes"}),
+    ("(x=1, # c\n y=2)", {"x": 1, "y": 2}, {"comment"}),
+    ("（a＝1，b：2）", {"a": 1, "b": 2}, {"fullwidth"}),
+    ("(a=, b=1)", {"a": None, "b": 1}, {"missing_value"}),
+    ("(a=1, a=2)", {"a": 2}, {"duplicate_key"}),
+    ("(a==1)", {"a": 1}, {"other_separator"}),
+    ("(a=>1)", {"a": 1}, set()),
+    ("(a=1, ...)", {"a": 1}, {"ellipsis"}),
+    (f'("{"x" * 64}": 1)', {"x" * 64: 1}, set()),
+    (f'("{"x" * 65}", "y")', {"#0": "x" * 65, "#1": "y"}, set()),
+    (f'("""{"x" * 65}""")', {"#0": "x" * 65}, {"triple_quotes"}),
+    (f'("{"x" * 65} "y" z", k=1)', {"#0": "x" * 65 + ' "y" z', "k": 1}, {"inner_quotes"}),
+    ('(a=[1), "b": 2)', {"a": [1], "b": 2}, {"wrong_closer"}),
+    ("(a=[1)", {"a": [1]}, {"missing_closer"}),
+]
+
+
+@pytest.mark.parametrize(("text", "value", "notes"), CALLS, ids=[text for text, _, _ in CALLS])
+def test_an_argument_list_is_read_as_the_object_it_means(text: str, value: Any, notes: set[str]):
+    reading = read(text, call=True)
+    assert reading.status == "complete"
+    assert json.loads(reading.text) == value
+    assert codes(reading) == notes
+    assert read_chunks(text, call=True) == reading
+
+
+def test_an_argument_list_ends_with_its_parenthesis():
+    assert read('(a="x") and text', call=True).end == 7
+
+
+@pytest.mark.parametrize("text", ["[1]", "{}", "a=1", '"x"', ")"])
+def test_an_argument_list_must_begin_with_a_parenthesis(text: str):
+    reading = read(text, call=True)
+    assert (reading.status, reading.text, codes(reading), reading.end) == ("hopeless", "", {"no_call"}, 0)
+
+
+#: text, what it means so far; nothing of it may be taken for complete
+CUT: list[tuple[str, Any]] = [
+    ("{", {}),
+    ("[", []),
+    ("(", []),
+    ("(1", 1),
+    ("(1, ", [1]),
+    ("[[1\n\n]", [[1]]),
+    ('{"a', {}),
+    ('{"a"', {}),
+    ('{"a:b"', {}),
+    ("{a", {}),
+    ('{"a":', {"a": None}),
+    ('{"a": ', {"a": None}),
+    ('{"a": "', {"a": ""}),
+    ('{"a": "x', {"a": "x"}),
+    ('{"a": "x"', {"a": "x"}),
+    ('{"a": "x\\', {"a": "x"}),
+    ('{"a": "x\\u00', {"a": "x"}),
+    ('{"a": 1', {"a": 1}),
+    ('{"a": 1,', {"a": 1}),
+    ('{"a": tr', {"a": "tr"}),
+    ('{"a": 1, "b', {"a": 1}),
+    ('{"a": 1, b', {"a": 1}),
+    ('{"a": 1, "b"', {"a": 1}),
+    ('{"a": Paris, Fr', {"a": "Paris"}),
+    ('{"a": "x,', {"a": "x,"}),
+    ('{"a": "x, "', {"a": "x, "}),
+    ('{"a": "x", ', {"a": "x"}),
+    ('{"a": "say "hi', {"a": 'say "hi'}),
+    ('{"a": [1, {"b": [2', {"a": [1, {"b": [2]}]}),
+    ('["', []),
+    ('["a', ["a"]),
+    ('["a"', ["a"]),
+    ('[""', [""]),
+    ('[1, "a:b', [1, "a:b"]),
+    ('["a":', [{"a": None}]),
+    ('{"a:', {"a": None}),
+    ('{"a:1', {"a": 1}),
+    ('{"a: b c', {"a": "b c"}),
+    ('{"a": 1 // x', {"a": 1}),
+    ('{"a": 1 /* x', {"a": 1}),
+    ('{"a": /', {"a": "/"}),
+    ('{"a": // x', {"a": None}),
+    ('{"a": 1 /', {"a": "1 /"}),
+    ('{"a": """x""', {"a": 'x""'}),
+    ('{"a": <|"|>x<|"', {"a": 'x<|"'}),
+    (r'{\"a\": \"x\\', {"a": "x"}),
+    (r'{\"a\": \"x\\\\', {"a": "x\\"}),
+    (r'{\"a\": \"x\\\\'[:-1], {"a": "x\\"}),
+    ('{"a": \\"x\\', {"a": "x"}),
+    ('{"a": r"x\\', {"a": "x\\"}),
+    ('{"a": b', {"a": "b"}),
+    ('{"a": <', {"a": "<"}),
+    ("{{", {}),
+    ('{{"a": 1}', {"a": 1}),
+    ('{"a": "x", ..', {"a": 'x", ..'}),
+    ('{"a": (', {"a": []}),
+    ('{"a": ("x', {"a": "x"}),
+    ('"x', "x"),
+    ('"', ""),
+    ('{"a": [1]', {"a": [1]}),
+    ('{"a": [1],', {"a": [1]}),
+    ('[[1}', [[1]]),
+]
+
+
+@pytest.mark.requirement("B6")
+@pytest.mark.parametrize(("text", "value"), CUT, ids=[text for text, _ in CUT])
+def test_a_cut_value_is_closed_and_never_complete(text: str, value: Any):
+    reading = read(text)
+    assert reading.status == "truncated"
+    assert json.loads(reading.text) == value
+    assert read_chunks(text) == reading
+
+
+@pytest.mark.requirement("B6")
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [('("a', {"#0": "a"}), ('("a"', {"#0": "a"}), ('("', {}), ("(a=", {"a": None}), ("(a=1", {"a": 1}), ("(abc", {"#0": "abc"})],
+)
+def test_a_cut_argument_list_is_closed_and_never_complete(text: str, value: Any):
+    reading = read(text, call=True)
+    assert reading.status == "truncated"
+    assert json.loads(reading.text) == value
+
+
+@pytest.mark.requirement("B6")
+@pytest.mark.parametrize(("text", "value"), [("12", 12), ("-1.5", -1.5), ("true", True), ("null", None), ("12 ", 12)])
+def test_a_word_at_the_root_is_complete_when_the_text_ends(text: str, value: Any):
+    reading = read(text)
+    assert (reading.status, json.loads(reading.text), reading.notes) == ("complete", value, ())
+
+
+@pytest.mark.requirement("B6")
+def test_every_prefix_of_an_object_is_truncated():
+    text = '{"a": [1, {"b": "c\\n\\u00e9"}], "d": {"e": null, "f": "g, \\"h\\""}}'
+    for end in range(1, len(text)):
+        reading = read(text[:end])
+        assert reading.status == "truncated"
+        json.loads(reading.text)
+    assert read(text).status == "complete"
+
+
+@pytest.mark.parametrize(("text", "value"), CUT, ids=[text for text, _ in CUT])
+def test_a_mark_that_ends_the_block_makes_a_cut_value_complete_with_a_note(text: str, value: Any):
+    reading = read(text, close=True)
+    assert reading.status == "complete"
+    assert json.loads(reading.text) == value
+    assert "missing_closer" in codes(reading)
+
+
+def test_closing_a_complete_value_changes_nothing():
+    assert read('{"a": 1}', close=True) == read('{"a": 1}')
+
+
+#: text that stands before a stop mark, what it means
+STOPPED: list[tuple[str, Any]] = [
+    ('{"a": 1', {"a": 1}),
+    ('{"a": 1,', {"a": 1}),
+    ('{"a": 1}', {"a": 1}),
+    ('{"a":', {"a": None}),
+    ('{"a": "x"', {"a": "x"}),
+    ('{"a": ["x"', {"a": ["x"]}),
+    ('{"a": foo', {"a": "foo"}),
+    ('{"a": a<b', {"a": "a<b"}),
+    ('{"a": 1 // comment', {"a": 1}),
+    ('{"a": 1 // a < b', {"a": 1}),
+    ('{"a": {"b": "say "hi" now"', {"a": {"b": 'say "hi" now'}}),
+    ("[1, 2", [1, 2]),
+    ("12", 12),
+]
+
+
+@pytest.mark.parametrize(("text", "value"), STOPPED, ids=[text for text, _ in STOPPED])
+@pytest.mark.parametrize("space", ["", " ", "\n"])
+def test_a_stop_mark_ends_the_value_wherever_it_stands_outside_quotes(text: str, value: Any, space: str):
+    stops = ("</call>", "[/X]")
+    reading = read(text + space + "</call> more", stops=stops)
+    assert reading.status == "complete"
+    assert json.loads(reading.text) == value
+    closed = text.endswith("}") or text == "12"
+    assert ("missing_closer" in codes(reading)) is not closed
+    assert reading.end == len(text if text.endswith("}") else text + space)
+    assert read_chunks(text + space + "</call> more", stops=stops) == reading
+
+
+def test_a_stop_mark_inside_quotes_is_text():
+    assert json.loads(read('{"a": "</call> x"}', stops=("</call>",)).text) == {"a": "</call> x"}
+
+
+def test_the_beginning_of_a_stop_mark_is_not_one():
+    assert codes(read('{"a": "x" </b', stops=("</call>",))) == {"inner_quotes"}
+    assert read("</call>", stops=("</call>",)).status == "hopeless"
+
+
+#: text, why it is hopeless, and where that was seen
+HOPELESS: list[tuple[str, str, int]] = [
+    ("", "no_value", 0),
+    ("  \n", "no_value", 3),
+    ("// x", "no_value", 4),
+    ("}", "no_value", 0),
+    (",", "no_value", 0),
+    ("{x}", "not_an_object", 2),
+    ("{the quick brown fox", "not_an_object", 5),
+    ("{x, y}", "not_an_object", 2),
+    ("{{ name }}", "not_an_object", 8),
+    ("{<b>}", "not_json", 1),
+    ("{|x|}", "not_an_object", 1),
+    ("{*}", "not_an_object", 1),
+    ("{: 1}", "not_an_object", 1),
+    ("{.5: 1}", "not_an_object", 1),
+    ("{[1]}", "not_an_object", 1),
+    ('{"a": 1, [2]}', "not_an_object", 9),
+    ('{"a": 1, {"b": 2}}', "not_an_object", 9),
+    ('{{"a": 1}, {"b": 2}}', "not_an_object", 10),
+    ('{"a": "b": "c"}', "not_json", 9),
+    ('{"a": 1 : 2}', "not_json", 8),
+    ("<b>", "not_json", 0),
+    ("\\x", "not_json", 0),
+    ("[\\x]", "not_json", 1),
+    ("{" + "k" * 257 + ": 1}", "not_an_object", 1),
+]
+
+
+@pytest.mark.parametrize(("text", "code", "end"), HOPELESS, ids=[text[:24] for text, _, _ in HOPELESS])
+def test_what_is_no_json_is_hopeless_as_soon_as_that_is_certain(text: str, code: str, end: int):
+    reading = read(text)
+    assert (reading.status, reading.end) == ("hopeless", end)
+    assert code in codes(reading)
+    assert read_chunks(text) == reading
+
+
+def test_a_bare_key_may_be_as_long_as_the_lookahead():
+    key = "k" * 256
+    assert json.loads(read(f"{{{key}: 1}}").text) == {key: 1}
+    assert read_chunks(f"{{{key}: 1}}") == read(f"{{{key}: 1}}")
+
+
+@pytest.mark.requirement("R-E6")
+@pytest.mark.parametrize(
+    ("text", "code", "value"),
+    [
+        ('{"a": 1, "b": 2, "a": 3}', "duplicate_key", {"a": 3, "b": 2}),
+        ('{"a": 1, a: 3}', "duplicate_key", {"a": 3}),
+        ('{"a": {"b": 1, "b": 2}}', "duplicate_key", {"a": {"b": 2}}),
+        ('{"a": NaN}', "nan", {"a": None}),
+        ('{"a": -Infinity}', "nan", {"a": None}),
+        ('{"a": 1e999}', "nan", {"a": None}),
+        ('{"a": "\\ud800"}', "lone_surrogate", {"a": "\ufffd"}),
+        ('{"a": "\ud800"}', "lone_surrogate", {"a": "\ufffd"}),
+        ('{"\\udfff": 1}', "lone_surrogate", {"\ufffd": 1}),
+        ('{"a": x\ud800}', "lone_surrogate", {"a": "x\ufffd"}),
+        ("{x\ud800: 1}", "lone_surrogate", {"x\ufffd": 1}),
+        ('{"a": """\ud800"""}', "lone_surrogate", {"a": "\ufffd"}),
+        ('{"a": <escape>\ud800<escape>}', "lone_surrogate", {"a": "\ufffd"}),
+    ],
+)
+def test_what_must_not_be_used_is_readable_and_noted_as_refused(text: str, code: str, value: Any):
+    reading = read(text)
+    assert reading.status == "complete"
+    assert code in codes(reading) & REFUSED
+    assert json.loads(reading.text) == value
+
+
+@pytest.mark.requirement("R-E6")
+def test_equal_keys_in_different_objects_are_no_duplicates():
+    assert read('{"a": {"a": 1}, "b": {"a": 2}, "c": [{"a": 3}, {"a": 4}]}').notes == ()
+
+
+@pytest.mark.requirement("R-E6")
+def test_a_duplicate_key_is_named_in_its_note_and_cut_when_long():
+    notes = read(f'{{"{"k" * 100}": 1, "{"k" * 100}": 2}}').notes
+    assert [(note.code, note.detail) for note in notes] == [("duplicate_key", f"`{'k' * 64}` stands twice")]
+
+
+@pytest.mark.requirement("R-E6")
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}"), ("(", ")")])
+def test_nesting_is_limited(opening: str, closing: str):
+    deepest = opening * MAX_DEPTH + "1" + closing * MAX_DEPTH
+    assert read(deepest).status == "complete"
+    reading = read(opening + deepest)
+    assert (reading.status, codes(reading)) == ("hopeless", {"too_deep"})
+    assert MAX_DEPTH == 64
+
+
+@pytest.mark.requirement("R-E6")
+def test_size_is_limited():
+    frame = '{"a": ""}'
+    largest = '{"a": "' + "x" * (MAX_SIZE - len(frame)) + '"}'
+    assert read(largest).status == "complete"
+    for text in (largest.replace("x", "xx", 1), '{"a": "' + "x" * 2 * MAX_SIZE, "[" + " " * MAX_SIZE + "]"):
+        reading = read(text)
+        assert (reading.status, codes(reading)) == ("hopeless", {"too_large"})
+    assert MAX_SIZE == 1 << 20
+
+
+@pytest.mark.requirement("R-E6")
+def test_text_taken_past_the_reader_counts_for_the_size():
+    transducer = Transducer()
+    transducer.feed('{"a": "')
+    transducer.grow(MAX_SIZE - 7)
+    assert transducer.status == "open"
+    transducer.grow(1)
+    assert transducer.status == "hopeless"
+    assert transducer.codes == {"too_large"}
+
+
+def test_a_text_that_needs_too_many_repairs_is_hopeless():
+    assert read("[" + "," * MAX_REPAIRS + "]").status == "complete"
+    reading = read("[" + "," * (MAX_REPAIRS + 1) + "]")
+    assert (reading.status, codes(reading)) == ("hopeless", {"extra_comma", "too_many_repairs"})
+    assert MAX_REPAIRS == 10_000
+
+
+def test_line_breaks_and_escapes_in_a_long_text_are_not_too_many_repairs():
+    text = "\n\\d" * (MAX_REPAIRS + 1)
+    assert read(f'{{"a": "{text}"}}').status == "complete"
+
+
+def test_a_key_is_limited():
+    key = "k" * 1024
+    assert json.loads(read(f'{{"{key}": 1}}').text) == {key: 1}
+    reading = read(f'{{"{key}k": 1}}')
+    assert (reading.status, codes(reading)) == ("hopeless", {"key_too_long"})
+
+
+def test_notes_come_once_in_the_order_of_the_repairs_and_with_details():
+    reading = read("{a: b, c: d e, 'f': g,}")
+    assert [(note.code, note.detail) for note in reading.notes] == [
+        ("unquoted_key", ""),
+        ("unquoted_value", "b"),
+        ("single_quotes", ""),
+        ("trailing_comma", ""),
+    ]
+    long = "w" * 100
+    assert read(f'{{"a": {long}}}').notes[0].detail == "w" * 64
+    assert read(f'{{"a": 1, {long} "b": 2}}').notes[1].detail == "w" * 64
+    assert read('{"a": 1_0}').notes[0].detail == ""
+
+
+def test_what_may_change_a_value_and_what_is_refused_are_named():
+    assert REFUSED == {"duplicate_key", "nan", "lone_surrogate"}
+    assert VALUE_CHANGING == {
+        "ellipsis",
+        "inner_quotes",
+        "missing_closer",
+        "missing_quote",
+        "missing_value",
+        "split_array",
+        "stray_text",
+        "wrong_closer",
+    }
+
+
+# ---- tokens
+
+
+@pytest.mark.requirement("B8")
+def test_tokens_say_what_the_value_is_made_of():
+    transducer = Transducer()
+    assert transducer.feed('{"a\\n": ["x", {}], "b": "y', 0, False) == 26
+    assert transducer.tokens == [
+        (OBJECT, ""),
+        (KEY, "a\n"),
+        (ARRAY, ""),
+        (STRING, ""),
+        (PART, "x"),
+        (END_STRING, ""),
+        (OBJECT, ""),
+        (END_OBJECT, ""),
+        (END_ARRAY, ""),
+        (KEY, "b"),
+        (STRING, ""),
+        (PART, "y"),
+    ]
+    transducer.tokens = []
+    assert transducer.feed('\\n", "c": 1}', 0, True) == 12
+    assert transducer.tokens == [(PART, "\\n"), (END_STRING, ""), (KEY, "c"), (SCALAR, "1"), (END_OBJECT, "")]
+
+
+def test_the_writer_separates_what_stands_beside_each_other():
+    tokens = [(ARRAY, ""), (OBJECT, ""), (END_OBJECT, ""), (ARRAY, ""), (END_ARRAY, ""), (STRING, ""), (END_STRING, ""),
+              (SCALAR, "1"), (OBJECT, ""), (KEY, 'a"'), (SCALAR, "2"), (KEY, "b"), (STRING, ""), (PART, "x"), (PART, "y"),
+              (END_STRING, ""), (END_OBJECT, ""), (END_ARRAY, "")]
+    assert written(tokens) == '[{},[],"",1,{"a\\"":2,"b":"xy"}]'
+    assert Writer().write((SCALAR, "1")) == "1"
+
+
+@pytest.mark.requirement("B8")
+def test_a_tuple_is_held_until_it_is_known_to_be_one():
+    transducer = Transducer()
+    transducer.feed('{"a": ((1), "x')
+    assert written(transducer.tokens) == '{"a":[1,"x'
+    transducer = Transducer()
+    transducer.feed('{"a": (("x')
+    assert written(transducer.tokens) == '{"a":'
+    assert transducer.plain_run() is None
+    transducer.feed('y"), "z"')
+    assert written(transducer.tokens) == '{"a":["xy","z"'
+
+
+@pytest.mark.requirement("B8")
+def test_a_string_in_an_array_is_held_only_as_long_as_a_key_might_be():
+    transducer = Transducer()
+    transducer.feed('["' + "x" * 64)
+    assert written(transducer.tokens) == "["
+    assert transducer.plain_run() is None
+    transducer.feed("x")
+    assert written(transducer.tokens) == '["' + "x" * 65
+    assert transducer.plain_run() is not None
+
+
+# ---- the shortcut through plain text
+
+
+@pytest.mark.requirement("B8")
+def test_plain_text_in_a_string_may_bypass_the_reader():
+    transducer = Transducer()
+    assert transducer.plain_run() is None
+    transducer.feed('{"key')
+    assert transducer.plain_run() is None
+    assert (transducer.in_quotes, transducer.in_string) == (True, False)
+    transducer.feed('": ')
+    assert (transducer.in_quotes, transducer.in_string) == (False, False)
+    transducer.feed('"x')
+    assert (transducer.in_quotes, transducer.in_string) == (True, True)
+    search = transducer.plain_run()
+    assert search is not None
+    for plain in ("plain text, and more", "é你😀\x7f\u2028", "it's"):
+        assert search(plain) is None
+    for special in ('a"', "a\\", "a\n", "a\x1f", "a\ud800", "a,", "a, \n", 'a, "'):
+        assert search(special) is not None
+
+
+@pytest.mark.requirement("B8")
+def test_after_an_inner_quote_a_comma_is_plain():
+    transducer = Transducer()
+    transducer.feed('{"a": "say "hi" to')
+    search = transducer.plain_run()
+    assert search is not None
+    assert search(" him, ") is None
+    assert search('"') is not None
+
+
+@pytest.mark.requirement("B8")
+@pytest.mark.parametrize("text", ['{"a": """x', '{"a": <|"|>x', '{"a": \\"x'])
+def test_unusual_strings_take_no_shortcut(text: str):
+    transducer = Transducer()
+    transducer.feed(text)
+    assert transducer.in_string
+    assert transducer.plain_run() is None
+
+
+def test_the_open_containers_can_be_seen():
+    transducer = Transducer()
+    transducer.feed('{"a": [({"b": ')
+    assert transducer.closers == "}])}"
+
+
+def test_nothing_is_read_after_the_end():
+    transducer = Transducer()
+    assert transducer.feed("[1] [2]", 0, True) == 3
+    assert transducer.feed("[2]", 0, True) == 0
+    transducer.finish()
+    assert (transducer.status, written(transducer.tokens)) == ("complete", "[1]")
+
+
+def test_reading_begins_where_it_is_told():
+    transducer = Transducer()
+    assert transducer.feed('x {"a": 1} y', 2) == 10
+    assert written(transducer.tokens) == '{"a":1}'
