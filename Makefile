@@ -30,7 +30,7 @@ test: $(STAMP) ## the whole suite, with complete branch coverage of core and dia
 	@$(BIN)/python -m pytest --no-header --cov --cov-report=term $(PYTEST_ARGS)
 
 check: $(STAMP) ## format, lint, types, import direction
-	@$(BIN)/ruff format --check --quiet . || { echo "run: make format"; exit 1; }
+	@$(BIN)/ruff format --check --quiet --output-format concise . || { echo "run: make format"; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/pyright
 	@$(BIN)/lint-imports --no-cache --no-logo

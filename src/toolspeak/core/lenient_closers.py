@@ -48,7 +48,7 @@ class Closers(Words):
             self._settle_group(is_tuple=True)
         elif kind == "wrap":
             self._give_up("not_an_object")
-        self._state = "key" if kind in ("object", "call") else "value"
+        self._state = "value" if kind in ("array", "group") else "key"
 
     def _close(self, buf: str, pos: int, final: bool) -> int:
         """A closer stands at `pos`: it may close several containers, one, or none."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from .lenient_closers import Closers
+from .lenient_frames import State
 from .lenient_strings import MORE
 from .lenient_tokens import ARRAY, END_OBJECT, END_STRING, SCALAR
 from .lenient_words import ELLIPSES
@@ -58,12 +59,13 @@ class Keys(Closers):
 
     def _ellipsis(self, buf: str, pos: int, final: bool) -> int:
         found = begins(buf, pos, ELLIPSES)
-        if found is None and not final:
-            return MORE
+        if found is None:
+            return len(buf) if final else MORE
         if not found:
             self._give_up("not_an_object")
             return pos
         self._note("ellipsis")
+        self._last_comma = False
         return pos + (3 if buf[pos] == "." else 1)
 
     def _argument_word(self, buf: str, pos: int, final: bool) -> int:
@@ -129,7 +131,7 @@ class Keys(Closers):
             self._note("missing_colon")
             self._emit_key(self._take_key())
         elif self._kinds[-1] == "object":
-            self._drop_key()
+            self._drop_key("key")
         else:
             self._give_up("not_an_object")
         return pos
@@ -165,8 +167,7 @@ class Keys(Closers):
     def _lone_key(self) -> None:
         """A key without a value: an element of a set when it is the first, nothing otherwise."""
         if self._kinds[-1] != "brace":
-            self._drop_key()
-            self._last_comma = False
+            self._drop_key("after")
             return
         if self._quoted:
             self._become("array")
@@ -182,9 +183,9 @@ class Keys(Closers):
         self._emit_word(word)
         self._ended(SCALAR)
 
-    def _drop_key(self) -> None:
+    def _drop_key(self, state: State) -> None:
         self._note("stray_text", self._take_key()[:64])
-        self._state = "key"
+        self._state = state
 
     def _quote_after_key(self, buf: str, pos: int, final: bool) -> int:
         """`key "value"` lacks a colon; `key": value` lacks a quote; `word "key": value` has a word too many."""
@@ -196,7 +197,7 @@ class Keys(Closers):
             self._note("missing_quote")
             return pos + 1
         if word:
-            self._drop_key()
+            self._drop_key("key")
         else:
             self._note("missing_colon")
             self._emit_key(self._take_key())
@@ -213,7 +214,7 @@ class Keys(Closers):
             self._emit_key(self._take_key())
             return pos + 1
         if key:
-            self._drop_key()
+            self._drop_key("after")
         else:
             self._lone_key()
         return pos

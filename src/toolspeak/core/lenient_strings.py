@@ -43,6 +43,7 @@ _SPECIAL: dict[str, Search] = {
 #: The same where the closing quote may be missing: a comma before a quote counts, too.
 _SPECIAL_OR_COMMA: Search = re.compile(r'[\\\x00-\x1f\ud800-\udfff"]|,(?=[ \t\r\n]{0,64}(?:"|\Z))').search
 _TRIPLE: dict[str, Search] = {quote: re.compile(rf"[\\{quote}]").search for quote in "\"'"}
+_ESCAPED_SPACE = re.compile(r"\\[nrt]").sub
 _MARKED: Search = re.compile("<").search
 
 
@@ -416,7 +417,7 @@ def _doubled_before(text: str, quote: str, key: bool) -> Answer:
 def _unescaped(buf: str, pos: int, final: bool) -> tuple[str, int, bool]:
     """What stands ahead at `pos`, with one level of escapes removed, and whether that is all one may see of it."""
     window = buf[pos : pos + LOOKAHEAD]
-    text = window[: len(window) - window.endswith("\\")].replace('\\"', '"').replace("\\n", "\n")
+    text = _ESCAPED_SPACE(" ", window[: len(window) - window.endswith("\\")].replace('\\"', '"'))
     return text, 0, final or len(window) == LOOKAHEAD
 
 

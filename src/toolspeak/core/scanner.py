@@ -44,10 +44,11 @@ _TRIGGER = re.compile(
     r"<(?=[/A-Za-z|｜]|\Z)|```|`{1,2}\Z|(?:(?<=\s)|\A)\{(?=[\s\"'“”A-Za-z_]|\Z)|\[(?=[\sA-Z/{a-z_]|\Z)|\](?=<|\Z)|\n"
 ).search
 _PLAIN = re.compile(r"[^<`{\[\]\n]*+").fullmatch
-_BLANK = re.compile(r"[ \t\r\n\u00a0]*").match
+_SPACES = frozenset(" \t\r\n\u00a0")
+_BLANK = re.compile(r"[ \t\r\n\u00a0]+").match
 _LINE_TAIL = re.compile(r"\n[ \t\r]*$").search
-_FENCE_LINE = re.compile(r"(`{3,}+|~{3,}+)([^\n]{0,120}+)(?:\n|\Z)").match
-_FENCE_BEGUN = re.compile(r"`{1,2}|~{1,2}|(?:`{3,}+|~{3,}+)[^\n]{0,120}+").fullmatch
+_FENCE_LINE = re.compile(r"(`{3,32}+|~{3,32}+)([^\n]{0,120}+)(?:\n|\Z)").match
+_FENCE_BEGUN = re.compile(r"`{1,2}|~{1,2}|(?:`{3,32}+|~{3,32}+)[^\n]{0,120}+").fullmatch
 _MAY_BEGIN_JSON = frozenset({"", "{", "[", " ", "\t", "\r", "\n"})
 _TICKS = re.compile(r"`+").match
 
@@ -254,12 +255,8 @@ class Scanner:
 
     def _text(self, buf: str, pos: int, final: bool) -> int:
         if self._fresh:
-            blank = _BLANK(buf, pos)
-            assert blank is not None
-            if blank.end() > pos:
-                self._line_begins = self._line_begins or "\n" in blank.group()
-                self._say(blank.group())
-                return blank.end()
+            if buf[pos] in _SPACES:
+                return self._blank(buf, pos)
             found = self._line_start(buf, pos, final) if self._line_begins else NONE
             if found != NONE:
                 return found
@@ -271,6 +268,13 @@ class Scanner:
             self._say(buf[pos:end])
             return end
         return self._handlers[buf[pos]](buf, pos, final)
+
+    def _blank(self, buf: str, pos: int) -> int:
+        blank = _BLANK(buf, pos)
+        assert blank is not None
+        self._line_begins = self._line_begins or "\n" in blank.group()
+        self._say(blank.group())
+        return blank.end()
 
     def _next_mark(self, buf: str, pos: int) -> int:
         """Where the next thing stands that may be a mark. Tags that mean nothing are passed over."""
@@ -334,8 +338,7 @@ class Scanner:
         """Three or more ticks or tildes at the start of a line open or close a fence."""
         line = _FENCE_LINE(buf, pos)
         if line is None or (line.end() == len(buf) and buf[-1] != "\n" and not final):
-            begun = not final and _FENCE_BEGUN(buf, pos) is not None and len(buf) - pos < MAX_FENCE_LINE
-            return MORE if begun else NONE
+            return MORE if not final and _FENCE_BEGUN(buf, pos) is not None else NONE
         marks, info = line.groups()
         eol = line.end(2)
         if self._fence:
