@@ -148,6 +148,7 @@ class CallBuilder:
             self._notes.append(Note("arguments_invalid", f"`{self.name}`: {'; '.join(problems)}"[:500]))
         self.state = "done"
         self._desk.calls_seen += 1
+        self._desk.calls_valid += not problems
         self._desk.emit(CallEnd(self._index, not problems, tuple(self._notes)))
         self._judge("invalid" if problems else "call", "arguments_invalid" if problems else "accepted", settled)
 

@@ -42,6 +42,7 @@ class Desk:
         self.tools = None if tools is None else {tool.name: tool for tool in tools}
         self.commits = 0  # calls that have gone out; readers and the scanner compare it
         self.final_answer = False  # the model has said that it is done (ReAct)
+        self.calls_valid = 0
         self.calls_seen = 0  # calls that have been completed or refused after they went out
         self._untrusted = untrusted
         self._find_calls = find_calls

@@ -77,6 +77,11 @@ class Frames:
         """What the open containers wait for, innermost last."""
         return self._closers
 
+    @property
+    def room(self) -> int:
+        """How many characters may still come."""
+        return MAX_SIZE - self._size
+
     def grow(self, count: int) -> None:
         """Count characters that were read, or that a caller took past `feed`."""
         self._size += count

@@ -86,17 +86,28 @@ _STRUCTURE = frozenset({"value", "key", "colon", "after"})
 class Transducer(Keys):
     """One value. Feed it buffers until `status` is no longer `open`; take `tokens` after each feed."""
 
-    def feed(self, buf: str, pos: int = 0, final: bool = False) -> int:
-        """Read from `pos`; the answer is the position of the first character not yet read."""
+    def feed(self, buf: str, pos: int = 0, final: bool = False, pause: bool = False) -> int:
+        """Read from `pos`; the answer is the position of the first character not yet read.
+
+        With `pause` it stops as soon as there are tokens, for a caller who may not want the rest.
+        """
+        room = MAX_SIZE + 1 - self._size
+        clipped = len(buf) - pos > room
+        if clipped:  # give up at the same place however the text is cut
+            buf, final = buf[: pos + room], False
         end = len(buf)
         while pos < end and self.status == "open":
             new = self._step(buf, pos, final)
             if new == MORE:
+                if clipped:  # what is needed to go on lies beyond the limit
+                    self._give_up("too_large")
                 break
             self._size += new - pos
             if self._size > MAX_SIZE:
                 self._give_up("too_large")
             pos = new
+            if pause and self.tokens:
+                break
         return pos
 
     def finish(self) -> None:

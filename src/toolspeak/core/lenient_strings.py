@@ -42,6 +42,13 @@ _SPECIAL: dict[str, Search] = {
 }
 #: The same where the closing quote may be missing: a comma before a quote counts, too.
 _SPECIAL_OR_COMMA: Search = re.compile(r'[\\\x00-\x1f\ud800-\udfff"]|,(?=[ \t\r\n]{0,64}(?:"|\Z))').search
+#: A chunk that needs no reading: no quote, no comma that may stand before one, nothing that must be escaped.
+_RUN = re.compile(
+    r'[^"\\\x00-\x1f\ud800-\udfff,]*+'
+    r'(?:(?:\\["\\/bfnrt]|,(?=[ \t\r\n]{0,64}[^ \t\r\n"]))[^"\\\x00-\x1f\ud800-\udfff,]*+)*+'
+).fullmatch
+#: Escapes that strict JSON knows, in a row.
+_ESCAPES = re.compile(r'(?:\\["\\/bfnrt])++').match
 _TRIPLE: dict[str, Search] = {quote: re.compile(rf"[\\{quote}]").search for quote in "\"'"}
 _ESCAPED_SPACE = re.compile(r"\\[nrt]").sub
 _MARKED: Search = re.compile("<").search
@@ -73,11 +80,10 @@ class Strings(Frames):
         """Whether the next character belongs to a string value that flows (not to what may be a key)."""
         return self.in_quotes and not self._maybe_key
 
-    def plain_run(self) -> Callable[[str], object] | None:
-        """A search that finds nothing in a chunk that is string content through and through, or None."""
-        if self._state != "string" or self._maybe_key or self._marks:
-            return None
-        return self._search
+    def plain_run(self) -> Callable[[str], object | None] | None:
+        """A match that takes a chunk which is string content through and through, escapes included; or None."""
+        plain = self._state == "string" and self._quote == '"' and not (self._maybe_key or self._marks or self._raw)
+        return _RUN if plain else None
 
     def _ahead(self, question: Callable[[str, int], Answer], buf: str, pos: int, final: bool) -> Answer:
         """Ask about what stands at `pos`. `None`: more text is needed. What cannot be known is a no."""
@@ -212,10 +218,9 @@ class Strings(Frames):
 
     def _string(self, buf: str, pos: int, final: bool) -> int:
         found = self._search(buf, pos)
-        if found is None:
-            self._part(buf[pos:])
-            return len(buf)
-        at = found.start()
+        at = len(buf) if found is None else found.start()
+        if self._maybe_key:
+            at = min(at, pos + _MAX_KEY + 1 - self._kept_size)  # give up at the same place however the text is cut
         if at > pos:
             self._part(buf[pos:at])
             return at
@@ -233,6 +238,11 @@ class Strings(Frames):
         return at + 1
 
     def _escape(self, buf: str, at: int, final: bool) -> int:
+        # Not where escapes are escaped: there `\\"` closes the string.
+        run = None if self._maybe_key or self._state == "escaped" else _ESCAPES(buf, at)
+        if run is not None:
+            self._part(run.group())
+            return run.end()
         text, length, code = read_escape(buf, at, final)
         if length == 0:
             return MORE

@@ -10,7 +10,7 @@ import re
 
 import msgspec
 
-__all__ = ["escape_text", "has_surrogate", "read_escape", "read_word"]
+__all__ = ["escape_text", "has_surrogate", "read_escape", "read_word", "replace_surrogates"]
 
 _LITERALS = {"true": "true", "false": "false", "null": "null", "none": "null", "undefined": "null"}
 _NOT_NUMBERS = frozenset({"nan", "infinity", "inf"})
@@ -37,6 +37,11 @@ def escape_text(text: str) -> str:
     if _NEEDS_ESCAPE(text) is None:
         return text
     return msgspec.json.encode(_SURROGATE.sub("\ufffd", text)).decode()[1:-1]
+
+
+def replace_surrogates(text: str) -> str:
+    """The text with U+FFFD for every half of a surrogate pair."""
+    return _SURROGATE.sub("\ufffd", text)
 
 
 def has_surrogate(text: str) -> bool:

@@ -150,7 +150,7 @@ def _leaves_inner(window: str, at: int, around: Around) -> Answer:
         if window[brackets.start()] in CLOSERS and window[brackets.end()] in around.ends:
             return False
         if depth <= 0 and window[brackets.end()] not in COMMAS:
-            return not window[brackets.end()].isalnum()
+            return "\n" in brackets.group() or not window[brackets.end()].isalnum()
     return None
 
 

@@ -11,6 +11,7 @@ Above: `reader`. Beside: `dialects`, which provide the table. Below: `desk`, `bu
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from typing import Literal, Protocol
 
@@ -20,6 +21,7 @@ from .builder import CallBuilder
 from .desk import Desk
 from .events import Event, TextDelta
 from .evidence import Evidence, Wrapper
+from .literals import has_surrogate, replace_surrogates
 from .markup import MORE, lex_name, lex_tag
 
 __all__ = ["MarkTable", "Opening", "Reader", "Role", "Run", "Scanner"]
@@ -43,7 +45,7 @@ NONE = -2
 _TRIGGER = re.compile(
     r"<(?=[/A-Za-z|｜]|\Z)|```|`{1,2}\Z|(?:(?<=\s)|\A)\{(?=[\s\"'“”A-Za-z_]|\Z)|\[(?=[\sA-Z/{a-z_]|\Z)|\](?=<|\Z)|\n"
 ).search
-_PLAIN = re.compile(r"[^<`{\[\]\n]*+").fullmatch
+_PLAIN = re.compile(r"[^<`{\[\]\n\ud800-\udfff]*+").fullmatch
 _SPACES = frozenset(" \t\r\n\u00a0")
 _BLANK = re.compile(r"[ \t\r\n\u00a0]+").match
 _LINE_TAIL = re.compile(r"\n[ \t\r]*$").search
@@ -72,11 +74,26 @@ class Opening(msgspec.Struct, frozen=True):
     preamble: str = ""
 
 
-class Run(msgspec.Struct, frozen=True):
+class Run(msgspec.Struct):
     """A shortcut: a chunk that `accepts` takes whole needs no reading; `take` turns it into its event."""
 
     accepts: Callable[[str], object | None]
     take: Callable[[str], Event]
+    #: How many characters may come this way.
+    room: int = sys.maxsize
+    #: Characters that say nothing before the next one has come.
+    waits: str = ""
+    #: Is told, when the run is over, how many came.
+    grow: Callable[[int], None] | None = None
+    left: int = -1
+
+    def __post_init__(self) -> None:
+        self.left = self.room
+
+    def end(self) -> None:
+        """The next chunk must be read."""
+        if self.grow is not None:
+            self.grow(self.room - self.left)
 
 
 class Reader(Protocol):
@@ -153,6 +170,7 @@ class Scanner:
         self._unread = ""
         self._run: Run | None = None
         self._closed = False
+        self._mended = False  # the text held what no encoding can carry
         # where we stand
         self._fresh = True  # nothing but white space or calls on this line so far
         self._line_begins = True  # nothing but white space on this line so far
@@ -166,8 +184,10 @@ class Scanner:
         # the candidate being read
         self._reader: Reader | None = None
         self._raw: list[str] = []
+        self._moved = False  # something of the candidate has been read, if only its mark
         self._commits = 0
-        self._rejected = 0
+        self._valid = 0
+        self._rejected = 0  # candidates that gave no call
         self._tails: list[_Tail] = []
         self._tail_size = 0
         self._text_run = Run(_PLAIN, self._take_text)
@@ -184,17 +204,35 @@ class Scanner:
 
     def feed(self, chunk: str) -> list[Event]:
         """The events that this chunk makes certain."""
+        text = self._unread + chunk if self._unread else chunk
         run = self._run
-        if run is not None and run.accepts(chunk) is not None:
-            return [run.take(chunk)] if chunk else []
+        if run is not None:
+            if len(text) <= run.left:
+                if run.accepts(text) is not None:
+                    return self._pass(run, text, "")
+                if text[-1] in run.waits and run.accepts(text[:-1]) is not None:
+                    return self._pass(run, text[:-1], text[-1])
+            self._run = None
+            run.end()
         if self._closed:
             raise ValueError("the scanner is closed")
-        return self._process(self._unread + chunk if self._unread else chunk, False)
+        if not text.isascii() and has_surrogate(text):
+            text = replace_surrogates(text)
+            self._mended = True
+        return self._process(text, False)
+
+    def _pass(self, run: Run, text: str, rest: str) -> list[Event]:
+        """The short way: `text` needs no reading, `rest` waits for what follows it."""
+        self._unread = rest
+        run.left -= len(text)
+        return [run.take(text)] if text else []
 
     def close(self) -> list[Event]:
         """The text is over: the last events."""
         if self._closed:
             return []
+        if self._run is not None:
+            self._run.end()
         self._closed = True
         self._process(self._unread, True)
         if self._reader is not None:
@@ -203,6 +241,8 @@ class Scanner:
         self._resolve_tails(True)
         if self._reasoning:
             self._desk.note("reasoning_unclosed")
+        if self._mended:
+            self._desk.note("invalid_unicode", "the text held halves of surrogate pairs; U+FFFD stands for them")
         self._run = None
         return self._desk.collect()
 
@@ -224,7 +264,7 @@ class Scanner:
                 break
             pos = new
         self._unread = buf[pos:]
-        self._run = None if self._unread or final else self._shortcut()
+        self._run = None if final else self._shortcut()
         return [] if final else self._desk.collect()
 
     def _shortcut(self) -> Run | None:
@@ -249,7 +289,8 @@ class Scanner:
             return
         self._desk.say(text, self._reasoning)
         self._last = text[-1:]
-        self._ticks += text.count("`")
+        newline = text.rfind("\n")
+        self._ticks = text.count("`", newline + 1) + (self._ticks if newline < 0 else 0)
         if not self._started and not self._reasoning and not text.isspace():
             self._started = True
 
@@ -303,7 +344,6 @@ class Scanner:
     def _newline(self, buf: str, pos: int, final: bool) -> int:
         self._say("\n")
         self._fresh = self._line_begins = True
-        self._ticks = 0
         return pos + 1
 
     def _line_start(self, buf: str, pos: int, final: bool) -> int:
@@ -359,7 +399,6 @@ class Scanner:
         """A whole line of text, its line break included."""
         self._say(buf[pos:end])
         self._fresh = self._line_begins = buf[end - 1] == "\n"
-        self._ticks = 0
         return end
 
     def _action_fence(self, buf: str, pos: int, end: int, final: bool) -> int:
@@ -479,8 +518,10 @@ class Scanner:
         )
         self._reader = self._table.reader(opening, self._desk, evidence)
         self._commits = self._desk.commits
+        self._valid = self._desk.calls_valid
         self._declared = opening.stops[0] if opening.single else ""
         start = pos if opening.at_mark else end
+        self._moved = start > pos
         self._raw = [buf[pos:start]]
         self._state = self._read
         return start if start > pos else self._read(buf, pos, False)
@@ -491,11 +532,11 @@ class Scanner:
         new = reader.feed(buf, pos, final)
         if self._desk.commits == self._commits:
             self._raw.append(buf[pos:new])
+        self._moved = self._moved or new > pos
         if reader.state == "open":
             return new if new > pos else MORE
-        stuck = new == pos and not any(self._raw)  # not even the mark was read
         self._end_reader()
-        return self._plain(buf, pos) if stuck else new
+        return new if self._moved else self._plain(buf, pos)
 
     def _end_reader(self) -> None:
         reader = self._reader
@@ -506,6 +547,8 @@ class Scanner:
         declared, self._declared = self._declared, ""
         raw = "".join(self._raw)
         self._raw = []
+        if self._desk.calls_valid == self._valid:
+            self._rejected += 1
         if self._desk.commits > self._commits or reader.channel:
             self._fresh = True
             self._line_begins = bool(reader.channel)
@@ -519,7 +562,6 @@ class Scanner:
             self._line_begins = False
             self._tails.append(_Tail(waiting, raw))
             return
-        self._rejected += 1
         if fenced and reader.state == "failed":
             self._fence = fenced
         if declared and reader.state == "failed":

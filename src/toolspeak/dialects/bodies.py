@@ -103,7 +103,6 @@ def live_run(json: Transducer, builder: CallBuilder | None) -> Run | None:
 
     def pass_on(chunk: str) -> CallArgs:
         record(chunk)
-        json.size += len(chunk)
         return CallArgs(index, chunk)
 
-    return Run(accepts, pass_on)
+    return Run(accepts, pass_on, json.room, "\\,", json.grow)

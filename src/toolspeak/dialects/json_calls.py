@@ -91,18 +91,28 @@ class JsonCalls(Body):
         self._mode: Literal["frame", "text", "arguments", "skip"] = "frame"
         self._depth = 0
         self._parts: list[str] = []
+        self._quotes_before = False
         self._batch: list[Token] = []
 
     # ---- reading
 
     def feed(self, buf: str, pos: int, final: bool) -> int:
-        pos = self._json.feed(buf, pos, final)
-        self._drain()
-        if self.state == "open" and self._json.status == "complete":
-            self.state = "done"
-        elif self.state == "open" and self._json.status == "hopeless":
-            self._fail("not_json")
+        json = self._json
+        while self.state == "open":
+            new = json.feed(buf, pos, final, pause=True)
+            self._drain()
+            if self.state == "open" and json.status != "open":
+                self._complete()
+            if new == pos:
+                break
+            pos = new
         return pos
+
+    def _complete(self) -> None:
+        if self._json.status == "complete":
+            self.state = "done"
+        else:
+            self._fail("not_json")
 
     def finish(self) -> None:
         for frame in self._frames:
@@ -165,6 +175,8 @@ class JsonCalls(Body):
         """Collect a name or a nonce."""
         if token[0] == PART:
             self._parts.append(token[1])
+            if "inner_quotes" in self._json.codes and not self._quotes_before:
+                self._fail("no_name")  # nobody's tool is called that
             return
         self._mode = "frame"
         text = msgspec.json.decode('"' + "".join(self._parts) + '"', type=str).strip()
@@ -267,6 +279,7 @@ class JsonCalls(Body):
         elif is_string and frame.role in ("name", "nonce"):
             self._parts = []
             self._mode = "text"
+            self._quotes_before = "inner_quotes" in self._json.codes
         else:
             self._mode = "skip" if is_string else "frame"
             if frame.role == "name" and self._exact:

@@ -39,6 +39,7 @@ __all__ = ["TagCalls"]
 #: How much text without structure may stand between two tags named like a tool.
 MAX_MENTION = 2048
 _BLANK = re.compile(r"[\s,]*").match
+_FENCE = re.compile(r"```[a-z]{0,12}+").match
 #: What the attribute `string` says about the type of a value.
 _STRING_ATTRIBUTE = {"true": "string", "false": "json"}
 
@@ -71,11 +72,14 @@ class TagCalls(Body):
     # ---- reading
 
     def feed(self, buf: str, pos: int, final: bool) -> int:
+        room = MAX_SIZE + 1 - self._size
+        if len(buf) - pos > room:  # give up at the same place however the text is cut
+            buf, final = buf[: pos + room], False
         while pos < len(buf) and self.state == "open":
             new = self._phase(buf, pos, final)
             if new == MORE:
                 break
-            self._size += new - pos
+            self._grow(new - pos)
             pos = new
             if self._size > MAX_SIZE:
                 self._fail(pos, "too_large")
@@ -95,7 +99,10 @@ class TagCalls(Body):
     def run(self) -> Run | None:
         if self._arguments is not None:
             return self._arguments.run()
-        return self._value.run() if self._value is not None else None
+        return self._value.run(MAX_SIZE - self._size, self._grow) if self._value is not None else None
+
+    def _grow(self, count: int) -> None:
+        self._size += count
 
     def _fail(self, pos: int, reason: str = "not_a_call") -> int:
         self._builder.fail(reason)
@@ -254,13 +261,15 @@ class TagCalls(Body):
 
     def _stray(self, buf: str, pos: int, final: bool) -> int:
         """Text where a tag was due is dropped with a note; a code fence is decoration."""
-        if buf.startswith("```", pos):
-            eol = buf.find("\n", pos)
-            return MORE if eol < 0 and not final else len(buf) if eol < 0 else eol
+        fence = _FENCE(buf, pos)
+        if fence is not None and (fence.end() < len(buf) or final):
+            return fence.end()
+        if fence is not None or ("```".startswith(buf[pos : pos + 3]) and not final):
+            return MORE
         end = buf.find("<", pos + 1)
         end = len(buf) if end < 0 else end
-        if buf[pos:end].strip(" \n\t]>`"):
-            self._builder.note(Note("stray_text"))
+        self._began = True  # no JSON arguments any more
+        self._builder.note(Note("stray_text"))
         return end
 
     def _tag(self, tag: Tag, at: int) -> int:

@@ -31,7 +31,9 @@ __all__ = ["TagValue", "ValuePlace"]
 _INTERRUPT = re.compile(
     r"<(?=[!A-Za-z|｜]|/[\s\w|｜]|/?\Z)|&(?=[#a-zA-Z]|\Z)|\](?=<|\Z)|\n(?=[ \t]*+(?:<[/!A-Za-z|｜]|<?\Z))"
 ).search
-_PLAIN = re.compile(r"[^<&\]\n]*+(?:\n(?=[ \t]*+[^\s<])[^<&\]\n]*+)*+").fullmatch
+_PLAIN = re.compile(
+    r"[^<&\]\n\ud800-\udfff]*+(?:\n(?=[ \t]*+[^\s<])[^<&\]\n\ud800-\udfff]*+)*+"
+).fullmatch
 _ENTITY = re.compile(r"&#?\w{1,8};").match
 _ENTITY_BEGUN = re.compile(r"&#?\w{0,8}").fullmatch
 
@@ -78,8 +80,8 @@ class TagValue:
             pos = new
         return pos
 
-    def run(self) -> Run | None:
-        """The shortcut through a value that flows."""
+    def run(self, room: int, grow: Callable[[int], None]) -> Run | None:
+        """The shortcut through a value that flows, for `room` characters at most."""
         builder = self._place.builder
         if self._phase != self._flow or builder.state != "live" or builder.arguments is None:
             return None
@@ -90,7 +92,7 @@ class TagValue:
             record(fragment)
             return CallArgs(index, fragment)
 
-        return Run(_PLAIN, pass_on)
+        return Run(_PLAIN, pass_on, room, "\n", grow)
 
     # ---- what ends a value
 
