@@ -78,6 +78,7 @@ REPAIRS: list[tuple[str, Any, set[str]]] = [
     ('{""a"": ""b"", "c": \'\'d e\'\'}', {"a": "b", "c": "d e"}, {"doubled_quotes", "single_quotes"}),
     ('{"" key": 1}', {" key": 1}, {"doubled_quotes"}),
     ('{"a": ""b", "c": 1}', {"a": "b", "c": 1}, {"doubled_quotes"}),
+    ('{"a": ""b", (c) d""}', {"a": 'b", (c) d'}, {"doubled_quotes", "inner_quotes"}),
     ('{"a": ""hi" he said"}', {"a": '"hi" he said'}, {"inner_quotes"}),
     ('{"a": "", "b": ["", ""], "": ""}', {"a": "", "b": ["", ""], "": ""}, set()),
     ('{"a": """b "c"\nd"""}', {"a": 'b "c"\nd'}, {"triple_quotes"}),

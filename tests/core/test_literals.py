@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolspeak.core.literals import escape_text, has_surrogate, read_escape, read_word
+from toolspeak.core.literals import escape_text, has_surrogate, read_escape, read_word, replace_surrogates
 
 pytestmark = pytest.mark.requirement("B4")
 
@@ -33,6 +33,11 @@ def test_text_that_needs_no_escape_stays_the_same_object():
 )
 def test_a_half_surrogate_is_noticed(text: str, expected: bool):
     assert has_surrogate(text) is expected
+    assert (replace_surrogates(text) != text) is expected
+
+
+def test_a_replacement_character_stands_for_each_half_surrogate():
+    assert replace_surrogates("a\ud800\udfffb😀") == "a\ufffd\ufffdb😀"
 
 
 @pytest.mark.parametrize(

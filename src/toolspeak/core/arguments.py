@@ -28,7 +28,7 @@ from .lenient_json import (
 )
 from .lenient_text import read_value
 from .literals import escape_text
-from .model import JSONObject, JSONValue, Note
+from .model import JSONObject, JSONValue, Note, is_object
 from .schema import ArgumentSchema
 
 __all__ = ["Arguments", "Settled", "to_json"]
@@ -177,7 +177,7 @@ class Arguments:
     def _send_rest(self, sent: JSONObject, later: JSONObject) -> JSONObject:
         aligned = self._schema.align({**sent, **later})
         self._notes.extend(aligned.notes)
-        whole: JSONObject = aligned.value if isinstance(aligned.value, dict) else {}
+        whole = aligned.value if is_object(aligned.value) else {}
         if not self._sent:
             self._ready.append("{")
         for key, value in whole.items():
@@ -196,8 +196,8 @@ class Arguments:
             if not key.startswith("#"):
                 later[key] = value
                 continue
-            if key == "#0" and len(self._later) == 1 and isinstance(value, dict):
-                return value  # pyright: ignore[reportUnknownVariableType]
+            if key == "#0" and len(self._later) == 1 and is_object(value):
+                return value
             name = next((name for name in names if name not in self._sent), "")
             self._notes.append(Note("positional_argument", name))
             later[name or key] = value
@@ -207,7 +207,7 @@ class Arguments:
         value: JSONValue = _decode(self._root) if self._root else {}
         if isinstance(value, str):
             read = read_value(value)
-            if isinstance(read.value, dict) and read.status == "complete":
+            if is_object(read.value) and read.status == "complete":
                 self._notes.append(Note("string_arguments"))
                 self._notes.extend(read.notes)
                 value = read.value
@@ -217,7 +217,7 @@ class Arguments:
         aligned = self._schema.align(value)
         self._notes.extend(aligned.notes)
         problems = aligned.problems
-        if not isinstance(aligned.value, dict):
+        if not is_object(aligned.value):
             problems = problems or ("the arguments are not an object",)
             self._ready.append("{}")
         else:

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias, assert_never
 
 import msgspec
 
-from .model import JSONObject, JSONValue, Note, Opaque, ToolCall, Usage
+from .model import JSONObject, JSONValue, Note, Opaque, ToolCall, Usage, is_object
 
 __all__ = [
     "CallArgs",
@@ -269,4 +269,4 @@ def _decode_arguments(fragments: list[str]) -> JSONObject | None:
         value = msgspec.json.decode("".join(fragments) or "{}")
     except msgspec.DecodeError:
         return None
-    return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
+    return value if is_object(value) else None

@@ -1,4 +1,4 @@
-"""Tags as models write them: `<invoke name="x">`, `<function=x>`, `<｜DSML｜parameter name=“k”>`, `<|open|>call ...<|sep|>`.
+"""Tags as models write them: `<invoke name="x">`, `<function=x>`, `<｜DSML｜parameter name=“k”>`, `<|open|>x<|sep|>`.
 
 One lexer for all of them. Full-width and doubled bars, typographic quotes, spaces in odd places and
 namespace prefixes are folded away, so that tables hold one spelling. A tag is bounded in length, so a lone
@@ -23,7 +23,7 @@ NO_TAG = -2
 _NAME = re.compile(r"</?\s{0,8}([^\s<>=/\"'“”{}()\[\],]{0,4096})").match
 _ATTRIBUTE = re.compile(r"""([\w.:-]{1,64})\s{0,8}=\s{0,8}("[^"]*"|'[^']*'|[“”][^“”]*[“”]|[^\s>]*)""").finditer
 _QUOTES = "\"'“”‘’"
-#: A tag from `<` to `>`, and the beginning of one. A `>` in quotes does not end it. Each character has one way to match.
+#: A tag from `<` to `>`, and the beginning of one. A `>` in quotes does not end it. Nothing can match in two ways.
 _WHOLE = re.compile(r'<[^<>"“]*(?:(?:"[^"]*"|“[^”]*”)[^<>"“]*)*>').match
 _BEGUN = re.compile(r'<[^<>"“]*(?:(?:"[^"]*"|“[^”]*”)[^<>"“]*)*(?:"[^"]*|“[^”]*)?').match
 _NAMESPACE = re.compile(r"(?:\|?DSML\|?|[A-Za-z_]\w{0,31}:)(?=[\w|])").match

@@ -7,7 +7,7 @@ scanner, the dialects and every protocol codec; below it only `errors`. Nothing 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeGuard
 
 import msgspec
 
@@ -26,12 +26,25 @@ __all__ = [
     "ToolChoice",
     "ToolResult",
     "Usage",
+    "is_array",
+    "is_object",
     "tools_from",
 ]
 
 #: Raw JSON as Python values. `Any` stands only here: a recursive alias costs strict typing more than it gives.
 JSONValue: TypeAlias = Any
 JSONObject: TypeAlias = dict[str, JSONValue]
+
+
+def is_object(value: JSONValue) -> TypeGuard[JSONObject]:
+    """Whether a JSON value is an object."""
+    return isinstance(value, dict)
+
+
+def is_array(value: JSONValue) -> TypeGuard[list[JSONValue]]:
+    """Whether a JSON value is an array."""
+    return isinstance(value, list)
+
 
 Role = Literal["system", "user", "assistant", "tool"]
 
@@ -147,10 +160,11 @@ def _tool_from(tool: Tool | Mapping[str, JSONValue]) -> Tool:
         return tool
     if not isinstance(tool, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError(f"a tool must be an object, not `{type(tool).__name__}`")
-    function = tool.get("function", tool)
-    if not isinstance(function, Mapping):
-        raise UsageError("the `function` of a tool must be an object")
-    body: Mapping[str, JSONValue] = function
+    body: Mapping[str, JSONValue] = tool
+    if "function" in tool:
+        if not is_object(tool["function"]):
+            raise UsageError("the `function` of a tool must be an object")
+        body = tool["function"]
     name = body.get("name")
     if not isinstance(name, str) or not name:
         raise UsageError("a tool needs a `name`", hint='use {"type": "function", "function": {"name": ...}}')

@@ -24,13 +24,15 @@ from .evidence import Evidence, Wrapper
 from .literals import has_surrogate, replace_surrogates
 from .markup import MORE, lex_name, lex_tag
 
-__all__ = ["MarkTable", "Opening", "Reader", "Role", "Run", "Scanner"]
+__all__ = ["NONE", "MarkTable", "Opening", "Progress", "Reader", "Role", "Run", "Scanner"]
 
 #: What a mark means to the scanner.
 Role = Literal["open", "think", "think_end", "turn_end", "final", "result", "closer", "noise"]
 
 #: What no longer matters when the text has turned out not to be about calls.
 _IDLE_ROLES = frozenset({"open", "noise", "closer"})
+#: How far a reader is.
+Progress = Literal["open", "done", "failed"]
 #: A fence line longer than this is not one.
 MAX_FENCE_LINE = 120
 #: So many candidates that were none: the text is not about calls, and each attempt costs time.
@@ -99,7 +101,7 @@ class Run(msgspec.Struct):
 class Reader(Protocol):
     """Reads one candidate block behind a mark."""
 
-    state: Literal["open", "done", "failed"]
+    state: Progress
     #: What the text behind a header is: `analysis` is thinking, `final` is the answer; empty for calls.
     channel: str
 
@@ -463,14 +465,8 @@ class Scanner:
             return self._open(opening, buf, pos, end)
         if self._fence or self._in_code:
             return self._plain(buf, pos)
-        if role == "think":
-            self._reasoning = True
-            return end
         if role == "think_end":
             return self._end_reasoning(end)
-        if role == "turn_end":
-            self._reasoning = False
-            return end
         if role == "result":
             return self._result(buf, pos, end)
         if role == "final":
@@ -478,6 +474,9 @@ class Scanner:
             return self._plain(buf, pos, end - pos)
         if role == "closer" and not (self._fresh and self._desk.calls_seen):
             return self._plain(buf, pos)
+        if role in ("think", "turn_end"):
+            self._reasoning = role == "think"
+        self._fresh = self._fresh or self._last.isspace()  # the mark is gone, what stood before it counts
         return end
 
     def _end_reasoning(self, end: int) -> int:

@@ -7,7 +7,6 @@ call may be written in. Above: `marks`. Below: the body grammars.
 from __future__ import annotations
 
 import re
-from typing import Literal
 
 import msgspec
 
@@ -16,7 +15,7 @@ from ..core.desk import Desk
 from ..core.evidence import Evidence
 from ..core.markup import MORE, lex_name, lex_tag
 from ..core.quotes import LOOKAHEAD
-from ..core.scanner import Opening, Run
+from ..core.scanner import Opening, Progress, Run
 from .bodies import Body, Context
 from .json_calls import JsonCalls
 from .named_calls import NamedCall
@@ -62,7 +61,7 @@ class Block:
     """Reads a block. `state` is `failed` when nothing in it was a call."""
 
     def __init__(self, opening: Opening, desk: Desk, evidence: Evidence) -> None:
-        self.state: Literal["open", "done", "failed"] = "open"
+        self.state: Progress = "open"
         self.channel = ""
         self._context = Context(desk, evidence, opening.stops)
         self._opening = opening

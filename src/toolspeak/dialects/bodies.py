@@ -6,14 +6,12 @@ every reader: how far it got, and whether it is done. Above: the body grammars. 
 
 from __future__ import annotations
 
-from typing import Literal
-
 from ..core.builder import CallBuilder
 from ..core.desk import Desk
 from ..core.events import CallArgs
 from ..core.evidence import Evidence
 from ..core.lenient_json import Transducer
-from ..core.scanner import Run
+from ..core.scanner import Progress, Run
 
 __all__ = ["BODY_NAME", "ArgumentsBody", "Body", "Context"]
 
@@ -42,7 +40,7 @@ class Body:
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        self.state: Literal["open", "done", "failed"] = "open"
+        self.state: Progress = "open"
 
     def feed(self, buf: str, pos: int, final: bool) -> int:
         """Read on from `pos`; the position of the first character not read."""

@@ -6,7 +6,6 @@ Above: `marks`. Below: `bodies`, `named_calls`.
 from __future__ import annotations
 
 import re
-from typing import Literal
 
 import msgspec
 
@@ -17,7 +16,7 @@ from ..core.evidence import Evidence
 from ..core.lenient_json import END_OBJECT, KEY, OBJECT, SCALAR
 from ..core.markup import MORE
 from ..core.quotes import LOOKAHEAD
-from ..core.scanner import Opening, Run
+from ..core.scanner import Opening, Progress, Run
 from .bodies import ArgumentsBody, Context
 from .named_calls import clean_name
 
@@ -41,7 +40,7 @@ class LineReader:
     """Base: a reader that ends with one call's arguments."""
 
     def __init__(self, desk: Desk, evidence: Evidence, stops: tuple[str, ...]) -> None:
-        self.state: Literal["open", "done", "failed"] = "open"
+        self.state: Progress = "open"
         self.channel = ""
         self._context = Context(desk, evidence, stops)
         self._inner: ArgumentsBody | None = None
@@ -76,6 +75,10 @@ class LineReader:
 
     def _fail(self, pos: int) -> int:
         self.state = "failed"
+        return pos
+
+    def _done(self, pos: int) -> int:
+        self.state = "done"
         return pos
 
 
@@ -141,8 +144,7 @@ class ReactReader(LineReader):
         tokens = [(OBJECT, ""), (KEY, key), (SCALAR, to_json(text)), (END_OBJECT, "")]
         builder.tokens(tokens if text else [(OBJECT, ""), (END_OBJECT, "")])
         builder.end()
-        self.state = "done"
-        return end
+        return self._done(end)
 
 
 class ChannelReader(LineReader):
@@ -167,12 +169,10 @@ class ChannelReader(LineReader):
         is_code = "<|constrain|>code" in header
         if recipient is None or recipient.group(1) in ("assistant", "user") or is_code:
             self.channel = "analysis" if header.rpartition("<|channel|>")[2].startswith("analysis") else "final"
-            self.state = "done"
-            return end
+            return self._done(end)
         builder = self._context.builder()
         if not builder.take_name(clean_name(recipient.group(1))):
             self.channel = "final"
-            self.state = "done"
-            return end
+            return self._done(end)
         self._inner = ArgumentsBody(self._context, builder)
         return end

@@ -139,9 +139,9 @@ class NamedCall(Body):
                 return at + len(mark)
         fence = _FENCE(buf, at)
         rest = buf[at:]
-        if not final and len(rest) < 16 and (fence is None or not rest.endswith("\n")):
-            if rest.startswith("`") or any(mark.startswith(rest) for mark in _SEPARATORS):
-                return MORE
+        begun = rest.startswith("`") or any(mark.startswith(rest) for mark in _SEPARATORS)
+        if begun and not final and len(rest) < 16 and (fence is None or not rest.endswith("\n")):
+            return MORE
         return self._fail(at) if fence is None else fence.end()
 
     def _tag(self, buf: str, at: int, final: bool) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from ..core.arguments import to_json
-from ..core.model import JSONObject, JSONValue, ToolCall
+from ..core.model import JSONObject, JSONValue, ToolCall, is_array, is_object
 
 __all__ = [
     "Style",
@@ -94,8 +94,8 @@ def line(calls: Sequence[ToolCall], nonce: str | None) -> str:
 
 def xlam(calls: Sequence[ToolCall], nonce: str | None) -> str:
     """A bare JSON array."""
-    signed = [{"nonce": nonce}] if nonce is not None else [{}]
-    return to_json([{**signed[0], "name": call.name, "arguments": call.arguments} for call in calls])
+    signature = {} if nonce is None else {"nonce": nonce}
+    return to_json([{**signature, "name": call.name, "arguments": call.arguments} for call in calls])
 
 
 def decision(calls: Sequence[ToolCall], nonce: str | None) -> str:
@@ -213,11 +213,10 @@ def _literal(value: JSONValue) -> str:
     """The value as Python writes it."""
     if value is None or isinstance(value, bool):
         return str(value)
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_literal, value)) + "]"  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    if isinstance(value, dict):
-        pairs: JSONObject = value  # pyright: ignore[reportUnknownVariableType]
-        return "{" + ", ".join(f"{to_json(key)}: {_literal(item)}" for key, item in pairs.items()) + "}"
+    if is_object(value):
+        return "{" + ", ".join(f"{to_json(key)}: {_literal(item)}" for key, item in value.items()) + "}"
+    if is_array(value):
+        return "[" + ", ".join(map(_literal, value)) + "]"
     return to_json(value)
 
 
@@ -258,11 +257,10 @@ def _quoted(value: JSONValue, quote: str) -> str:
     """The value with raw quotes around its texts, as far as they allow."""
     if isinstance(value, str) and quote not in value + quote[:-1]:
         return f"{quote}{value}{quote}"
-    if isinstance(value, dict):
-        pairs: JSONObject = value  # pyright: ignore[reportUnknownVariableType]
-        return "{" + ",".join(f"{_python_key(key)}:{_quoted(item, quote)}" for key, item in pairs.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ",".join(_quoted(item, quote) for item in value) + "]"  # pyright: ignore[reportUnknownVariableType]
+    if is_object(value):
+        return "{" + ",".join(f"{_python_key(key)}:{_quoted(item, quote)}" for key, item in value.items()) + "}"
+    if is_array(value):
+        return "[" + ",".join(_quoted(item, quote) for item in value) + "]"
     return to_json(value)
 
 

@@ -14,7 +14,7 @@ from ..core.arguments import to_json
 from ..core.builder import CallBuilder
 from ..core.lenient_json import END_OBJECT, KEY, MAX_SIZE, OBJECT, SCALAR
 from ..core.markup import MORE, Tag, lex_name, lex_tag
-from ..core.model import JSONValue, Note
+from ..core.model import JSONValue, Note, is_array
 from ..core.quotes import LOOKAHEAD
 from ..core.scanner import Run
 from .bodies import ArgumentsBody, Body, Context
@@ -396,7 +396,7 @@ class TagCalls(Body):
             self._values[key] = value
         else:
             held = self._values[key]
-            self._values[key] = [*held, value] if isinstance(held, list) else [held, value]
+            self._values[key] = [*held, value] if is_array(held) else [held, value]
 
     def _after_value(self, tag: Tag, at: int) -> int:
         self._phase = self._between

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Literal
 
 import msgspec
 
@@ -20,7 +19,7 @@ from ..core.literals import escape_text
 from ..core.markup import MORE, Tag, lex_name, lex_tag, unescape
 from ..core.model import JSONValue, Note
 from ..core.quotes import LOOKAHEAD
-from ..core.scanner import Run
+from ..core.scanner import Progress, Run
 from ..core.schema import ArgumentSchema
 from .tag_names import CALL_ENDS, CALL_TAGS, CDATA, CDATA_END, NOISE, PARAMETER_TAGS
 from .values import value_of
@@ -31,9 +30,7 @@ __all__ = ["TagValue", "ValuePlace"]
 _INTERRUPT = re.compile(
     r"<(?=[!A-Za-z|｜]|/[\s\w|｜]|/?\Z)|&(?=[#a-zA-Z]|\Z)|\](?=<|\Z)|\n(?=[ \t]*+(?:<[/!A-Za-z|｜]|<?\Z))"
 ).search
-_PLAIN = re.compile(
-    r"[^<&\]\n\ud800-\udfff]*+(?:\n(?=[ \t]*+[^\s<])[^<&\]\n\ud800-\udfff]*+)*+"
-).fullmatch
+_PLAIN = re.compile(r"[^<&\]\n\ud800-\udfff]*+(?:\n(?=[ \t]*+[^\s<])[^<&\]\n\ud800-\udfff]*+)*+").fullmatch
 _ENTITY = re.compile(r"&#?\w{1,8};").match
 _ENTITY_BEGUN = re.compile(r"&#?\w{0,8}").fullmatch
 
@@ -59,7 +56,7 @@ class TagValue:
     """One value. When it is `done`, `ended_by` is the tag that ended it, at the position that `feed` answered."""
 
     def __init__(self, place: ValuePlace, key: str, closer: str, typed: str, flows: bool) -> None:
-        self.state: Literal["open", "done", "failed"] = "open"
+        self.state: Progress = "open"
         self.ended_by: Tag | None = None
         self.flowed = False
         self.value: JSONValue = None
@@ -70,6 +67,12 @@ class TagValue:
         self._own_line = False
         self._text: list[str] = []
         self._phase: Callable[[str, int, bool], int] = self._lead if flows else self._hold
+        self._interrupts = {
+            "\n": self._flow_newline,
+            "&": self._flow_entity,
+            "]": self._flow_noise,
+            "<": self._flow_tag,
+        }
 
     def feed(self, buf: str, pos: int, final: bool) -> int:
         """Read on from `pos`; the position of the first character not read."""
@@ -160,7 +163,7 @@ class TagValue:
         end = len(buf) if found is None else found.start()
         if end > pos:
             return self._say(buf[pos:end], end)
-        return _FLOW[buf[pos]](self, buf, pos, final)
+        return self._interrupts[buf[pos]](buf, pos, final)
 
     def _flow_newline(self, buf: str, pos: int, final: bool) -> int:
         """The line break before the closing tag is not part of the value."""
@@ -276,12 +279,3 @@ def _before_cdata_end(buf: str, final: bool) -> int:
     """The end of what is CDATA for sure."""
     keep = 0 if final else 2 if buf.endswith("]]") else 1 if buf.endswith("]") else 0
     return len(buf) - keep
-
-
-#: What to do at each character that interrupts a flowing value.
-_FLOW: dict[str, Callable[[TagValue, str, int, bool], int]] = {
-    "\n": TagValue._flow_newline,  # pyright: ignore[reportPrivateUsage]
-    "&": TagValue._flow_entity,  # pyright: ignore[reportPrivateUsage]
-    "]": TagValue._flow_noise,  # pyright: ignore[reportPrivateUsage]
-    "<": TagValue._flow_tag,  # pyright: ignore[reportPrivateUsage]
-}

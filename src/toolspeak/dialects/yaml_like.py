@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from ..core.lenient_text import read_value
-from ..core.model import JSONObject, JSONValue
+from ..core.model import JSONObject, JSONValue, is_object
 
 __all__ = ["read_yaml"]
 
@@ -31,7 +31,7 @@ def read_yaml(text: str) -> JSONObject | None:
     except _NotYaml:
         return None
     reader.skip_blank()
-    return value if isinstance(value, dict) and reader.at_end() else None  # pyright: ignore[reportUnknownVariableType]
+    return value if is_object(value) and reader.at_end() else None
 
 
 class _NotYaml(Exception):

@@ -1,0 +1,236 @@
+"""What models write, and what it means: the cases of `tests/corpus`, whole and in every kind of pieces.
+
+One JSON object a line: `text`, the `tools` on offer (name -> schema, or null when nobody said), options of the
+scanner, and what must come out. `calls` is always there; `said`, `reasoning`, `complete`, `verdicts` (of the
+candidates, in order) and `codes` (notes that must be among those of the reply) where they matter. A case that is
+still argued about stands in `DISPUTED.jsonl`, with what the code makes of it, and is not run.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.requirements import REQUIREMENTS
+from toolspeak import CallArgs, CallEnd, CallStart, Event, Reply, Scanner, Tool, fold, parse
+from toolspeak.dialects.table import DIALECTS
+
+pytestmark = [
+    pytest.mark.requirement("B1", "B2", "B3", "B4", "B5", "B6", "B7", "B8", "B9", "B10", "B11"),
+    pytest.mark.requirement("R-E2", "R-E4", "R-E5", "R-E6"),
+]
+
+CORPUS = Path(__file__).parent / "corpus"
+DISPUTED = "DISPUTED.jsonl"
+OPTIONS = ("policy", "nonce", "untrusted", "dialect")
+EXPECTATIONS = {"calls", "said", "reasoning", "complete", "verdicts", "codes"}
+KEYS = {"id", "why", "requirement", "text", "tools", *OPTIONS, *EXPECTATIONS}
+
+LEAST_CASES = 120
+#: Every text is cut in two at every place, up to this many places; a longer one at as many, evenly spread.
+MOST_CUTS = 400
+GROUPINGS = 200
+#: A longer text gets fewer groupings, so that each case costs about the same.
+CHARACTERS_GROUPED = 40_000
+
+Case = dict[str, Any]
+
+
+def load() -> dict[str, Case]:
+    """The cases by id."""
+    found: dict[str, Case] = {}
+    for path in sorted(CORPUS.glob("*.jsonl")):
+        if path.name == DISPUTED:
+            continue
+        for line in path.read_text(encoding="utf-8").splitlines():
+            case = json.loads(line)
+            assert case["id"] not in found, f"{path.name}: `{case['id']}` stands twice"
+            found[case["id"]] = case
+    return found
+
+
+CASES = load()
+each_case = pytest.mark.parametrize("name", CASES)
+
+
+@cache
+def tools_of(name: str) -> tuple[Tool, ...] | None:
+    offered = CASES[name]["tools"]
+    return None if offered is None else tuple(Tool(name=tool, parameters=schema) for tool, schema in offered.items())
+
+
+def options_of(name: str) -> dict[str, Any]:
+    return {key: CASES[name][key] for key in OPTIONS if key in CASES[name]}
+
+
+def events_of(name: str, pieces: Iterable[str]) -> list[Event]:
+    scanner = Scanner(tools_of(name), **options_of(name))
+    events: list[Event] = []
+    for piece in pieces:
+        events += scanner.feed(piece)
+    return events + scanner.close()
+
+
+@cache
+def whole(name: str) -> Reply:
+    return fold(events_of(name, [CASES[name]["text"]]))
+
+
+def exact(value: Any) -> str:
+    """A value with its types: 1, 1.0 and true differ here, as they do in JSON. The order of keys does not matter."""
+    return json.dumps(value, sort_keys=True)
+
+
+def cuts(text: str) -> range:
+    """Where to cut a text in two."""
+    return range(0, len(text) + 1, len(text) // MOST_CUTS + 1)
+
+
+def groupings(name: str, text: str) -> Iterator[list[str]]:
+    """The text in random pieces, many small and some large, the same on every run."""
+    dice = random.Random(name)
+    for _ in range(min(GROUPINGS, CHARACTERS_GROUPED // (len(text) + 1))):
+        longest = dice.choice((2, 3, 5, 9, 17, 40))
+        pieces: list[str] = []
+        at = 0
+        while at < len(text):
+            size = dice.randint(0, longest)
+            pieces.append(text[at : at + size])
+            at += size
+        yield pieces
+
+
+# ---- the corpus itself
+
+
+def test_there_are_enough_cases():
+    assert len(CASES) >= LEAST_CASES
+
+
+def test_every_dialect_has_a_case_that_asks_for_it():
+    assert {case["dialect"] for case in CASES.values() if "dialect" in case} >= DIALECTS.keys()
+
+
+def test_every_behaviour_of_the_core_has_a_case():
+    named = {requirement for case in CASES.values() for requirement in case["requirement"]}
+    assert named >= {"B1", "B2", "B3", "B4", "B5", "B6", "B7", "B8", "B9", "B10", "B11", "R-E2", "R-E4", "R-E5", "R-E6"}
+
+
+@each_case
+def test_a_case_is_well_formed(name: str):
+    case = CASES[name]
+    assert not case.keys() - KEYS
+    assert {"id", "why", "requirement", "text", "tools", "calls"} <= case.keys()
+    assert case["why"].endswith(".")
+    assert case["requirement"]
+    assert set(case["requirement"]) <= REQUIREMENTS.keys()
+
+
+def test_what_is_disputed_is_not_also_expected():
+    path = CORPUS / DISPUTED
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    disputed = [json.loads(line) for line in lines]
+    assert not {case["id"] for case in disputed} & CASES.keys()
+    assert all("got" in case for case in disputed)
+
+
+# ---- what comes out
+
+
+@each_case
+def test_a_text_means_what_its_case_says(name: str):
+    case, reply = CASES[name], whole(name)
+    notes = [*reply.notes, *(note for item in (*reply.calls, *reply.candidates) for note in item.notes)]
+    got = {
+        "calls": [[call.name, call.arguments] for call in reply.calls],
+        "said": reply.text,
+        "reasoning": reply.reasoning,
+        "complete": reply.complete,
+        "verdicts": [[each.name, each.verdict, each.reason] for each in reply.candidates],
+    }
+    for key, value in got.items():
+        if key in case:
+            assert exact(value) == exact(case[key]), key
+    assert set(case.get("codes", ())) <= {note.code for note in notes}
+
+
+@each_case
+def test_parsing_whole_is_the_fold_of_the_stream(name: str):
+    assert parse(CASES[name]["text"], tools_of(name), **options_of(name)) == whole(name)
+
+
+@each_case
+def test_a_cut_anywhere_changes_nothing(name: str):
+    text, expected = CASES[name]["text"], whole(name)
+    for at in cuts(text):
+        assert fold(events_of(name, (text[:at], text[at:]))) == expected, f"cut before {text[at : at + 20]!r}"
+
+
+@each_case
+def test_one_character_at_a_time_changes_nothing(name: str):
+    assert fold(events_of(name, CASES[name]["text"])) == whole(name)
+
+
+@each_case
+def test_random_pieces_change_nothing(name: str):
+    expected = whole(name)
+    for pieces in groupings(name, CASES[name]["text"]):
+        assert fold(events_of(name, pieces)) == expected, pieces
+
+
+# ---- the stream
+
+
+@each_case
+def test_the_fragments_of_a_call_are_its_arguments(name: str):
+    events = events_of(name, CASES[name]["text"])
+    ended = [event.index for event in events if isinstance(event, CallEnd) and event.valid]
+    assert len(ended) == len(whole(name).calls)
+    for index, call in zip(sorted(ended), whole(name).calls, strict=True):
+        fragments = [event.fragment for event in events if isinstance(event, CallArgs) and event.index == index]
+        assert exact(json.loads("".join(fragments), parse_constant=_refuse)) == exact(call.arguments)
+
+
+def _refuse(constant: str) -> None:
+    raise AssertionError(f"`{constant}` is not JSON")
+
+
+@each_case
+def test_the_fragments_of_a_refused_call_are_still_an_object(name: str):
+    events = events_of(name, CASES[name]["text"])
+    for end in (event for event in events if isinstance(event, CallEnd) and not event.valid):
+        fragments = [event.fragment for event in events if isinstance(event, CallArgs) and event.index == end.index]
+        assert isinstance(json.loads("".join(fragments)), dict)
+
+
+@each_case
+def test_a_call_starts_before_its_arguments_and_ends_after_them(name: str):
+    open_calls: set[int] = set()
+    seen: set[int] = set()
+    for event in events_of(name, CASES[name]["text"]):
+        match event:
+            case CallStart(index):
+                assert index == len(seen)
+                seen.add(index)
+                open_calls.add(index)
+            case CallArgs(index):
+                assert index in open_calls
+            case CallEnd(index):
+                open_calls.remove(index)
+    assert len(open_calls) <= 1  # only the call in which the text ended
+
+
+@each_case
+def test_a_closed_scanner_says_nothing_more(name: str):
+    scanner = Scanner(tools_of(name), **options_of(name))
+    scanner.feed(CASES[name]["text"])
+    scanner.close()
+    assert scanner.close() == []
+    with pytest.raises(ValueError, match="closed"):
+        scanner.feed("more")
