@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from tests.core.reading import codes, read, read_chunks, written
 
+from tests.core.reading import codes, read, read_chunks, written
 from toolspeak.core.lenient_json import (
     ARRAY,
     END_ARRAY,
@@ -65,8 +65,11 @@ REPAIRS: list[tuple[str, Any, set[str]]] = [
     ('{"a" = 1}', {"a": 1}, {"other_separator"}),
     ('{"a" => 1}', {"a": 1}, {"other_separator"}),
     ('{"a":: 1}', {"a": 1}, {"other_separator"}),
-    ('{tool => "shell", args => { --command "uname -a" }}', {"tool": "shell", "args": {"command": "uname -a"}},
-     {"unquoted_key", "other_separator", "missing_colon"}),
+    (
+        '{tool => "shell", args => { --command "uname -a" }}',
+        {"tool": "shell", "args": {"command": "uname -a"}},
+        {"unquoted_key", "other_separator", "missing_colon"},
+    ),
     # quotes
     ("{'a': 'b'}", {"a": "b"}, {"single_quotes"}),
     ("{`a`: `b`}", {"a": "b"}, {"single_quotes"}),
@@ -84,7 +87,11 @@ REPAIRS: list[tuple[str, Any, set[str]]] = [
     ('{"a": """b "c"\nd"""}', {"a": 'b "c"\nd'}, {"triple_quotes"}),
     ("{'a': '''b 'c' \\n \\d'''}", {"a": "b 'c' \n \\d"}, {"triple_quotes", "single_quotes", "bad_escape"}),
     ('{"a": """""", "b": 1}', {"a": "", "b": 1}, {"triple_quotes"}),
-    ('{a: <|"|>x "y" \\n<b><|"|>, b: <escape>c<escape>}', {"a": 'x "y" \\n<b>', "b": "c"}, {"unquoted_key", "raw_quotes"}),
+    (
+        '{a: <|"|>x "y" \\n<b><|"|>, b: <escape>c<escape>}',
+        {"a": 'x "y" \\n<b>', "b": "c"},
+        {"unquoted_key", "raw_quotes"},
+    ),
     # forgotten quotes
     ('{"a: 1, b": 2}', {"a: 1, b": 2}, set()),
     ('{"key:"value"}', {"key": "value"}, {"missing_quote"}),
@@ -100,14 +107,28 @@ REPAIRS: list[tuple[str, Any, set[str]]] = [
     ('{"a": "x,\n  "b": "c"}', {"a": "x", "b": "c"}, {"missing_quote"}),
     ('{"a": "x, ", "b": 1}', {"a": "x, ", "b": 1}, set()),
     ('{"a": "x, ", ":": 1}', {"a": "x, ", ":": 1}, set()),
-    ('["value1" value2", "value3"]', ["value1", "value2", "value3"], {"missing_comma", "missing_quote", "unquoted_value"}),
+    (
+        '["value1" value2", "value3"]',
+        ["value1", "value2", "value3"],
+        {"missing_comma", "missing_quote", "unquoted_value"},
+    ),
     ('["x", y", z]', ["x", "y", "z"], {"missing_quote", "unquoted_value"}),
     # inner quotes
-    ('{"name":"edit","arguments":{"content":"He said "hello" to me"}}',
-     {"name": "edit", "arguments": {"content": 'He said "hello" to me'}}, {"inner_quotes"}),
-    ('{"name":"edit","arguments":{"content":"He said "}" there"}}',
-     {"name": "edit", "arguments": {"content": 'He said "}" there'}}, {"inner_quotes"}),
-    ('{"a": {"content": "env.get("KEY", "default")"}}', {"a": {"content": 'env.get("KEY", "default")'}}, {"inner_quotes"}),
+    (
+        '{"name":"edit","arguments":{"content":"He said "hello" to me"}}',
+        {"name": "edit", "arguments": {"content": 'He said "hello" to me'}},
+        {"inner_quotes"},
+    ),
+    (
+        '{"name":"edit","arguments":{"content":"He said "}" there"}}',
+        {"name": "edit", "arguments": {"content": 'He said "}" there'}},
+        {"inner_quotes"},
+    ),
+    (
+        '{"a": {"content": "env.get("KEY", "default")"}}',
+        {"a": {"content": 'env.get("KEY", "default")'}},
+        {"inner_quotes"},
+    ),
     ('{"a": "<div data-kind="card">ok</div>"}', {"a": '<div data-kind="card">ok</div>'}, {"inner_quotes"}),
     ('{"a": "<p title="问候">你好</p>"}', {"a": '<p title="问候">你好</p>'}, {"inner_quotes"}),
     ('{"content": "[LINK](\\"https://x.y\\")"}', {"content": '[LINK]("https://x.y")'}, set()),
@@ -133,14 +154,14 @@ REPAIRS: list[tuple[str, Any, set[str]]] = [
     ('{"a": "it\\\'s \\$5 \\\n\\\t"}', {"a": "it's $5 \n\t"}, {"bad_escape"}),
     ('{"a": "\\x41"}', {"a": "A"}, {"bad_escape"}),
     # doubled encoding
-    (r'[{\"id\": \"1\", \"task\": \"C:\\\\Users\"}]', [{"id": "1", "task": "C:\\Users"}], {"double_encoded"}),
-    (r'{\n \"a\": \"x\\ny \\\"q\\\" \\u00e9\",\r\n\t\"b\": [1]\n}', {"a": 'x\ny "q" é', "b": [1]}, {"double_encoded"}),
+    (r"[{\"id\": \"1\", \"task\": \"C:\\\\Users\"}]", [{"id": "1", "task": "C:\\Users"}], {"double_encoded"}),
+    (r"{\n \"a\": \"x\\ny \\\"q\\\" \\u00e9\",\r\n\t\"b\": [1]\n}", {"a": 'x\ny "q" é', "b": [1]}, {"double_encoded"}),
     (r'{"query": \"foo\"}', {"query": "foo"}, {"double_encoded"}),
-    (r'{\"a\": \"x\\n\", \"b\": \"\t\"}', {"a": "x\n", "b": "\t"}, {"double_encoded"}),
+    (r"{\"a\": \"x\\n\", \"b\": \"\t\"}", {"a": "x\n", "b": "\t"}, {"double_encoded"}),
     (r'{"query": \"foo", "b": 1}', {"query": "foo", "b": 1}, {"double_encoded"}),
     (r'{"query": \"foo \"bar\" x\", "n": 1}', {"query": 'foo "bar" x', "n": 1}, {"double_encoded", "inner_quotes"}),
     (r'{"query": \"a\nb\d\\d\"}', {"query": "a\nb\\d\\d"}, {"double_encoded", "bad_escape"}),
-    (r'{\"key:\"value\"}', {"key": "value"}, {"double_encoded", "missing_quote"}),
+    (r"{\"key:\"value\"}", {"key": "value"}, {"double_encoded", "missing_quote"}),
     # comments
     ('{"a": 1 // one, two\n, "b": 2 # three\n}', {"a": 1, "b": 2}, {"comment"}),
     ('{/* x */"a": /* "b": */ 1}', {"a": 1}, {"comment"}),
@@ -170,8 +191,11 @@ REPAIRS: list[tuple[str, Any, set[str]]] = [
     ("{True}", [True], {"python_literal", "unquoted_key"}),
     ('{"a": {"x", "y"}, "b": 1}', {"a": ["x", "y"], "b": 1}, {"python_literal"}),
     ('{"a": r"\\d\\"", "b": R"x\\\\"}', {"a": '\\d\\"', "b": "x\\\\"}, {"python_literal"}),
-    ("{'a': b'x', 'b': u\"y\", 'c': f'z', 'd': rb'\\n'}", {"a": "x", "b": "y", "c": "z", "d": "\\n"},
-     {"python_literal", "single_quotes"}),
+    (
+        "{'a': b'x', 'b': u\"y\", 'c': f'z', 'd': rb'\\n'}",
+        {"a": "x", "b": "y", "c": "z", "d": "\\n"},
+        {"python_literal", "single_quotes"},
+    ),
     ('{"a": r"""\\d"\n"""}', {"a": '\\d"\n'}, {"python_literal", "triple_quotes"}),
     ('[r"\\d", "\\n"]', ["\\d", "\n"], {"python_literal"}),
     ('{"a": false, "b": fun}', {"a": False, "b": "fun"}, {"unquoted_value"}),
@@ -183,7 +207,11 @@ REPAIRS: list[tuple[str, Any, set[str]]] = [
     ('{"a": Paris, b: 1}', {"a": "Paris", "b": 1}, {"unquoted_value", "unquoted_key"}),
     ('{"a": Paris, x "b": 1}', {"a": "Paris", "b": 1}, {"unquoted_value", "unquoted_key", "stray_text"}),
     ('{"a": 1,234, "b": 1}', {"a": "1,234", "b": 1}, {"unquoted_value"}),
-    ('{"lorem": ipsum, sic, datum.",}', {"lorem": "ipsum, sic, datum."}, {"unquoted_value", "missing_quote", "trailing_comma"}),
+    (
+        '{"lorem": ipsum, sic, datum.",}',
+        {"lorem": "ipsum, sic, datum."},
+        {"unquoted_value", "missing_quote", "trailing_comma"},
+    ),
     ("{text:words{in brackets}m}", {"text": "words{in brackets}m"}, {"unquoted_key", "unquoted_value"}),
     ('{"a": f(1, [2], "x"), "b": g((1)), "c": 1}', {"a": 'f(1, [2], "x")', "b": "g((1))", "c": 1}, {"unquoted_value"}),
     ('{"a": http://x.y/z#w, "b": 1}', {"a": "http://x.y/z#w", "b": 1}, {"unquoted_value"}),
@@ -194,9 +222,16 @@ REPAIRS: list[tuple[str, Any, set[str]]] = [
     ("[foo bar, baz]", ["foo bar", "baz"], {"unquoted_value"}),
     ("[a\nb]", ["a", "b"], {"unquoted_value", "missing_comma"}),
     # numbers
-    ('{"a": 1_234.5_6, "b": .25, "c": +1, "d": 007, "e": 1e }', {"a": 1234.56, "b": 0.25, "c": 1, "d": 7, "e": 1},
-     {"number_format"}),
-    ('{"a": 1/3, "b": 10-20, "c": 1.1.1, "d": 2x}', {"a": "1/3", "b": "10-20", "c": "1.1.1", "d": "2x"}, {"unquoted_value"}),
+    (
+        '{"a": 1_234.5_6, "b": .25, "c": +1, "d": 007, "e": 1e }',
+        {"a": 1234.56, "b": 0.25, "c": 1, "d": 7, "e": 1},
+        {"number_format"},
+    ),
+    (
+        '{"a": 1/3, "b": 10-20, "c": 1.1.1, "d": 2x}',
+        {"a": "1/3", "b": "10-20", "c": "1.1.1", "d": "2x"},
+        {"unquoted_value"},
+    ),
     # missing and stray things
     ('{"a": , "b": 1}', {"a": None, "b": 1}, {"missing_value"}),
     ('{"a": }', {"a": None}, {"missing_value"}),
@@ -271,7 +306,7 @@ CALLS: list[tuple[str, Any, set[str]]] = [
     ('(city="Paris", n: 2, "positional", [1])', {"city": "Paris", "n": 2, "#0": "positional", "#1": [1]}, set()),
     ("()", {}, set()),
     (" ( ) ", {}, set()),
-    ('("a", \'b\')', {"#0": "a", "#1": "b"}, {"single_quotes"}),
+    ("(\"a\", 'b')", {"#0": "a", "#1": "b"}, {"single_quotes"}),
     ('("k": 1, "l"=2)', {"k": 1, "l": 2}, set()),
     ('({"a": 1}, x={"b": 2})', {"#0": {"a": 1}, "x": {"b": 2}}, set()),
     ("(-1, 2.5, true, None)", {"#0": -1, "#1": 2.5, "#2": True, "#3": None}, {"python_literal"}),
@@ -370,9 +405,9 @@ CUT: list[tuple[str, Any]] = [
     ('{"a": 1 /', {"a": "1 /"}),
     ('{"a": """x""', {"a": 'x""'}),
     ('{"a": <|"|>x<|"', {"a": 'x<|"'}),
-    (r'{\"a\": \"x\\', {"a": "x"}),
-    (r'{\"a\": \"x\\\\', {"a": "x\\"}),
-    (r'{\"a\": \"x\\\\'[:-1], {"a": "x\\"}),
+    (r"{\"a\": \"x\\", {"a": "x"}),
+    (r"{\"a\": \"x\\\\", {"a": "x\\"}),
+    (r"{\"a\": \"x\\\\"[:-1], {"a": "x\\"}),
     ('{"a": \\"x\\', {"a": "x"}),
     ('{"a": r"x\\', {"a": "x\\"}),
     ('{"a": b', {"a": "b"}),
@@ -386,7 +421,7 @@ CUT: list[tuple[str, Any]] = [
     ('"', ""),
     ('{"a": [1]', {"a": [1]}),
     ('{"a": [1],', {"a": [1]}),
-    ('[[1}', [[1]]),
+    ("[[1}", [[1]]),
 ]
 
 
@@ -402,7 +437,14 @@ def test_a_cut_value_is_closed_and_never_complete(text: str, value: Any):
 @pytest.mark.requirement("B6")
 @pytest.mark.parametrize(
     ("text", "value"),
-    [('("a', {"#0": "a"}), ('("a"', {"#0": "a"}), ('("', {}), ("(a=", {"a": None}), ("(a=1", {"a": 1}), ("(abc", {"#0": "abc"})],
+    [
+        ('("a', {"#0": "a"}),
+        ('("a"', {"#0": "a"}),
+        ('("', {}),
+        ("(a=", {"a": None}),
+        ("(a=1", {"a": 1}),
+        ("(abc", {"#0": "abc"}),
+    ],
 )
 def test_a_cut_argument_list_is_closed_and_never_complete(text: str, value: Any):
     reading = read(text, call=True)
@@ -580,7 +622,7 @@ def test_size_is_limited():
 
 
 @pytest.mark.requirement("R-E6")
-@pytest.mark.parametrize("tail", ['"}', 'x"}', '" }', '"' + " " * 300 + "}", '", "b": 1}', "\\n\"}", "\\", '"y" z"}'])
+@pytest.mark.parametrize("tail", ['"}', 'x"}', '" }', '"' + " " * 300 + "}", '", "b": 1}', '\\n"}', "\\", '"y" z"}'])
 @pytest.mark.parametrize("size", [1000, 4096, 77])
 def test_size_is_limited_at_the_same_place_however_the_text_is_cut(tail: str, size: int):
     for length in range(MAX_SIZE - 12 - len(tail), MAX_SIZE + 3, 5 + len(tail) // 8):
@@ -649,8 +691,8 @@ def test_notes_come_once_in_the_order_of_the_repairs_and_with_details():
 
 
 def test_what_may_change_a_value_and_what_is_refused_are_named():
-    assert REFUSED == {"duplicate_key", "nan", "lone_surrogate"}
-    assert VALUE_CHANGING == {
+    assert {"duplicate_key", "nan", "lone_surrogate"} == REFUSED
+    assert {
         "ellipsis",
         "inner_quotes",
         "missing_closer",
@@ -659,7 +701,7 @@ def test_what_may_change_a_value_and_what_is_refused_are_named():
         "split_array",
         "stray_text",
         "wrong_closer",
-    }
+    } == VALUE_CHANGING
 
 
 # ---- tokens
@@ -689,9 +731,10 @@ def test_tokens_say_what_the_value_is_made_of():
 
 
 def test_the_writer_separates_what_stands_beside_each_other():
-    tokens = [(ARRAY, ""), (OBJECT, ""), (END_OBJECT, ""), (ARRAY, ""), (END_ARRAY, ""), (STRING, ""), (END_STRING, ""),
-              (SCALAR, "1"), (OBJECT, ""), (KEY, 'a"'), (SCALAR, "2"), (KEY, "b"), (STRING, ""), (PART, "x"), (PART, "y"),
-              (END_STRING, ""), (END_OBJECT, ""), (END_ARRAY, "")]
+    string = [(STRING, ""), (PART, "x"), (PART, "y"), (END_STRING, "")]
+    pairs = [(OBJECT, ""), (KEY, 'a"'), (SCALAR, "2"), (KEY, "b"), *string, (END_OBJECT, "")]
+    empty = [(OBJECT, ""), (END_OBJECT, ""), (ARRAY, ""), (END_ARRAY, ""), (STRING, ""), (END_STRING, "")]
+    tokens = [(ARRAY, ""), *empty, (SCALAR, "1"), *pairs, (END_ARRAY, "")]
     assert written(tokens) == '[{},[],"",1,{"a\\"":2,"b":"xy"}]'
     assert Writer().write((SCALAR, "1")) == "1"
 
@@ -738,7 +781,7 @@ def test_plain_text_in_a_string_may_bypass_the_reader():
     assert accepts is not None
     for plain in ("", "plain text, and more", "é你😀\x7f\u2028", "it's", '\\n, \\"x\\"\\\\, y', ",x", ", , ,x"):
         assert accepts(plain) is not None
-    for special in ('a"', "a\\", "a\\\\\\", "a\n", "a\x1f", "a\ud800", "a,", "a, ", ",,", 'a, "', "\\u0041", "\\d", ',"'):
+    for special in ('a"', "\\", "a\\\\\\", "\n", "\x1f", "\ud800", "a,", "a, ", ",,", 'a, "', "\\u0041", "\\d", ',"'):
         assert accepts(special) is None
 
 

@@ -11,17 +11,19 @@ import msgspec
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+
 from tests.core.reading import read, read_chunks
 from tests.core.test_lenient_json import CALLS, CUT, HOPELESS, REPAIRS
-
 from toolspeak.core.lenient_json import Token, Transducer
 from toolspeak.core.lenient_text import read_value
 from toolspeak.core.quotes import LOOKAHEAD
 
 pytestmark = [pytest.mark.requirement("B4"), pytest.mark.requirement("B8")]
 
-AWKWARD = ['"', "\\", "a", "é", "\u2028", "\x7f", "\n", "\t", "\x00", ', "k": ', "{", "}", "[", "]", ":", ",", " ", "//", "#", "/*",
-           "```", "😀", '<|"|>', "true", "1", '"}', '", "', "\u00a0", "'", "“", "</t>", "=", "...", 'r"', "："]
+#: What valid strings may hold and a careless reader trips over; `_` stands between them.
+AWKWARD = '"_\\_a_é_\u2028_\x7f_\n_\t_\x00_, "k": _{_}_[_]_:_,_ _//_#_/*_```_😀_<|"|>_true_1_"}_", "_\u00a0_\'_“_</t>_=_..._r"_：'.split(
+    "_"
+)
 VALID_TEXT = st.lists(st.sampled_from(AWKWARD), max_size=6).map("".join) | st.text(max_size=5)
 VALID = st.recursive(
     VALID_TEXT | st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False),
@@ -35,11 +37,17 @@ FORMATS = st.fixed_dictionaries(
         "separators": st.sampled_from([None, (",", ":"), (" , ", " : "), (",\r\n", "\t:")]),
     }
 )
-PIECES = ['"', "'", "{", "}", "[", "]", "(", ")", ":", ",", "\\", '\\"', "a", "b1", "true", "12", " ", "\n", '<|"|>', "：", "，",
-          "“", "”", "/", "//", "/*", "*/", "#", ".", "...", "=", "=>", "-", 'r"', '"""', '""', "\\n", "\\u00", "\\ud83d", "é", "<",
-          "`", "```", "key", '{"a":', '["', '", "k": ', "\ud800", ";", "  ", "x y", "｛", "｝", "</t>", "\u00a0", "''", '"k" ', "{{"]
+#: What broken texts are made of; `~` stands between them.
+PIECES = (
+    '"~\'~{~}~[~]~(~)~:~,~\\~\\"~a~b1~true~12~ ~\n~<|"|>~：~，~“~”~/~//~/*~*/~#~.~...~=~=>~-~r"~"""~""~\\n~\\u00~\\ud83d~é~<~`~```'
+    '~key~{"a":~["~", "k": ~\ud800~;~  ~x y~｛~｝~</t>~\u00a0~\'\'~"k" ~{{'
+).split("~")
+#: The punctuation of JSON, and what looks like it.
+ALMOST_JSON = '"~{~}~[~]~:~,~\\n~\\~a~true~12~-~0~.~e~ ~\n~\u00a0~null~"a"~"b":~{"a":~\'~(~=~;'.split("~")
 BROKEN = st.lists(st.sampled_from(PIECES), min_size=1, max_size=14).map("".join)
-OPTIONS = st.sampled_from([{}, {}, {"stops": ("</t>", "```", "[/X]")}, {"call": True}, {"call": True, "stops": ("</t>",)}])
+OPTIONS = st.sampled_from(
+    [{}, {}, {"stops": ("</t>", "```", "[/X]")}, {"call": True}, {"call": True, "stops": ("</t>",)}]
+)
 
 
 @st.composite
@@ -47,18 +55,16 @@ def broken_documents(draw: st.DrawFn) -> str:
     """Something broken, often inside the string of an object, sometimes a valid document that lost a piece."""
     if draw(st.booleans()):
         return draw(st.sampled_from(["", "", '{"a": "', '["', "(", '{"a": ', '("', "(k="])) + draw(BROKEN)
-    text = json.dumps(draw(VALID), **draw(FORMATS))
+    formatting: dict[str, Any] = draw(FORMATS)
+    text = json.dumps(draw(VALID), **formatting)
     start, end = sorted((draw(st.integers(0, len(text))), draw(st.integers(0, len(text)))))
     return text[:start] + draw(st.sampled_from(["", "", *PIECES])) + text[end:]
 
 
 def grouped(text: str, sizes: list[int]) -> list[str]:
-    chunks, pos = [], 0
-    for size in itertools.cycle(sizes):
-        if pos >= len(text):
-            return chunks
-        chunks.append(text[pos : pos + size])
-        pos += size
+    """The text in chunks of these sizes, over and over."""
+    starts = [0, *itertools.takewhile(len(text).__gt__, itertools.accumulate(itertools.cycle(sizes)))]
+    return [text[start:end] for start, end in itertools.pairwise([*starts, len(text)])]
 
 
 def check_splits(text: str, sizes: list[int], **options: Any) -> None:
@@ -84,8 +90,12 @@ def test_valid_json_passes_without_a_note(value: Any, formatting: dict[str, Any]
     assert json.loads(reading.text) == value
 
 
-@given(st.recursive(VALID_TEXT, lambda inner: st.lists(inner) | st.dictionaries(VALID_TEXT, inner), max_leaves=6).filter(
-    lambda value: not isinstance(value, str)), st.sampled_from([" and prose", "\n\n```", "</t>", ".'", ", {", " x: 1", "]"]))
+@given(
+    st.recursive(VALID_TEXT, lambda inner: st.lists(inner) | st.dictionaries(VALID_TEXT, inner), max_leaves=6).filter(
+        lambda value: not isinstance(value, str)
+    ),
+    st.sampled_from([" and prose", "\n\n```", "</t>", ".'", ", {", " x: 1", "]"]),
+)
 def test_what_follows_a_valid_value_does_not_matter(value: Any, tail: str):
     text = json.dumps(value)
     reading = read(text + tail)
@@ -93,8 +103,7 @@ def test_what_follows_a_valid_value_does_not_matter(value: Any, tail: str):
     assert json.loads(reading.text) == value
 
 
-@given(st.lists(st.sampled_from(['"', "{", "}", "[", "]", ":", ",", "\\n", "\\", "a", "true", "12", "-", "0", ".", "e", " ", "\n",
-                                 "\u00a0", "null", '"a"', '"b":', '{"a":', "'", "(", "=", ";"]), max_size=8).map("".join))
+@given(st.lists(st.sampled_from(ALMOST_JSON), max_size=8).map("".join))
 def test_what_passes_without_a_note_is_valid_json(text: str):
     reading = read(text)
     if reading.status == "complete" and not reading.notes and "(" not in text:
@@ -127,7 +136,9 @@ def test_a_chunk_boundary_never_changes_a_repair(text: str):
     check_splits(text, [5], stops=("</call>", "```"))
 
 
-@pytest.mark.parametrize("text", ['{"' + "k" * 1030 + '": 1}', "{" + "k" * 260 + ": 1}", "[" + "," * 10_050, '{"a": "' + '"x' * 10_050])
+@pytest.mark.parametrize(
+    "text", ['{"' + "k" * 1030 + '": 1}', "{" + "k" * 260 + ": 1}", "[" + "," * 10_050, '{"a": "' + '"x' * 10_050]
+)
 def test_a_chunk_boundary_never_changes_where_a_limit_is_met(text: str):
     whole = read(text)
     assert whole.status == "hopeless"
@@ -284,8 +295,17 @@ def test_a_chunk_of_a_plain_string_takes_one_step():
 
 @pytest.mark.parametrize(
     ("start", "kept"),
-    [('{"a": "', 0), ('{"x": [1, {"a": "', 0), ('["', 64), ("[[1], '", 64), ('{"a": """', 2), ('{"a": <|"|>', 4), ('{"a": \\"', 1),
-     ('{"a": “', 0), ('{"a": r"', 0)],
+    [
+        ('{"a": "', 0),
+        ('{"x": [1, {"a": "', 0),
+        ('["', 64),
+        ("[[1], '", 64),
+        ('{"a": """', 2),
+        ('{"a": <|"|>', 4),
+        ('{"a": \\"', 1),
+        ('{"a": “', 0),
+        ('{"a": r"', 0),
+    ],
 )
 @pytest.mark.parametrize("size", [1, 4, 17])
 def test_a_string_flows_out_as_it_comes(start: str, kept: int, size: int):

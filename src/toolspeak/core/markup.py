@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import msgspec
 
-__all__ = ["MAX_TAG", "MORE", "NO_TAG", "Tag", "fold_name", "lex_name", "lex_tag", "unescape"]
+__all__ = ["MAX_TAG", "MORE", "NAMESPACES", "NO_TAG", "Tag", "fold_name", "lex_name", "lex_tag", "unescape"]
 
 #: No opener of any known family comes near this length, attributes included.
 MAX_TAG = 4096
@@ -26,7 +26,9 @@ _QUOTES = "\"'“”‘’"
 #: A tag from `<` to `>`, and the beginning of one. A `>` in quotes does not end it. Nothing can match in two ways.
 _WHOLE = re.compile(r'<[^<>"“]*(?:(?:"[^"]*"|“[^”]*”)[^<>"“]*)*>').match
 _BEGUN = re.compile(r'<[^<>"“]*(?:(?:"[^"]*"|“[^”]*”)[^<>"“]*)*(?:"[^"]*|“[^”]*)?').match
-_NAMESPACE = re.compile(r"(?:\|?DSML\|?|[A-Za-z_]\w{0,31}:)(?=[\w|])").match
+#: Prefixes that families put before the names of their tags; they mean nothing.
+NAMESPACES = ("antml:", "minimax:", "mm:", "seed:", "steptml:", "tool:", "|DSML|", "DSML")
+_NAMESPACE = re.compile(f"(?:{'|'.join(map(re.escape, NAMESPACES))})(?=[\\w|])").match
 _FOLD = str.maketrans({"｜": "|", "▁": "_", "＜": "<", "＞": ">"})
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 _ENTITY = re.compile(r"&(?:(lt|gt|amp|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));").sub

@@ -11,7 +11,7 @@ from bisect import bisect_left
 
 from ..core.desk import Desk
 from ..core.evidence import Evidence
-from ..core.markup import MORE
+from ..core.markup import MORE, NAMESPACES
 from ..core.scanner import NONE, Opening, Reader, Role
 from .block import BLOCK_CLOSERS, Block
 from .json_calls import ROLES
@@ -101,7 +101,6 @@ NOISE_TAGS = frozenset(
     }
 )
 CLOSING_TAGS = frozenset({*OPENINGS, *CALL_TAGS, "tool_call|", "end_function_call"}) | BLOCK_CLOSERS
-NAMESPACES = ("seed:", "minimax:", "mm:", "steptml:", "antml:", "tool:", "DSML", "|DSML|")
 
 #: Literal marks.
 LITERALS: dict[str, tuple[Role, Opening | None]] = {
@@ -153,7 +152,7 @@ _FIRST_KEY_BEGUN = re.compile(r"\{\s{0,64}(?:[\"'“”]?(?:[A-Za-z_]{1,16}(?:[\
 _LIST = re.compile(r"\[\s{0,64}").match
 _PYTHON = re.compile(r"([A-Za-z_][\w.]{0,127})\(").match
 _PYTHON_BEGUN = re.compile(r"(?:[A-Za-z_][\w.]{0,127})?").fullmatch
-_AFTER_NAME = re.compile(r"[\t ]{0,8}(?:\(|\{|\[ARGS\]|:?\s{0,8}(?:\{|<(?!\|)))").match
+_AFTER_NAME = re.compile(r"[\t ]{0,8}(?:\(|\{|\[ARGS\]|:?\s{0,8}(?:\{|<(?=[^|])))").match
 _AFTER_NAME_BEGUN = re.compile(r"[\t ]{0,8}(?:\[(?:A(?:R(?:GS?)?)?)?|:?\s{0,8}<?)?").fullmatch
 _WINDOW = 160
 
