@@ -12,6 +12,7 @@ import json
 import random
 from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +34,12 @@ EXPECTATIONS = {"calls", "said", "reasoning", "complete", "verdicts", "codes"}
 KEYS = {"id", "why", "requirement", "text", "tools", *OPTIONS, *EXPECTATIONS}
 
 LEAST_CASES = 120
-#: Every text is cut in two at every place, up to this many places; a longer one at as many, evenly spread.
-MOST_CUTS = 400
+#: A text is cut in two at every place; one longer than this at as many places, evenly spread.
+MOST_CUTS = 300
+#: So many random groupings, as long as they feed no more characters than this: a longer text gets fewer, at
+#: least a tenth, so that the whole corpus takes well under a minute.
 GROUPINGS = 200
-#: A longer text gets fewer groupings, so that each case costs about the same.
-CHARACTERS_GROUPED = 40_000
+MOST_GROUPED = 8_000
 
 Case = dict[str, Any]
 
@@ -82,6 +84,12 @@ def whole(name: str) -> Reply:
     return fold(events_of(name, [CASES[name]["text"]]))
 
 
+@cache
+def characters(name: str) -> list[Event]:
+    """The events of the text, fed one character at a time."""
+    return events_of(name, CASES[name]["text"])
+
+
 def exact(value: Any) -> str:
     """A value with its types: 1, 1.0 and true differ here, as they do in JSON. The order of keys does not matter."""
     return json.dumps(value, sort_keys=True)
@@ -95,15 +103,10 @@ def cuts(text: str) -> range:
 def groupings(name: str, text: str) -> Iterator[list[str]]:
     """The text in random pieces, many small and some large, the same on every run."""
     dice = random.Random(name)
-    for _ in range(min(GROUPINGS, CHARACTERS_GROUPED // (len(text) + 1))):
-        longest = dice.choice((2, 3, 5, 9, 17, 40))
-        pieces: list[str] = []
-        at = 0
-        while at < len(text):
-            size = dice.randint(0, longest)
-            pieces.append(text[at : at + size])
-            at += size
-        yield pieces
+    for _ in range(max(GROUPINGS // 10, min(GROUPINGS, MOST_GROUPED // (len(text) + 1)))):
+        longest = dice.choice((2, 4, 8, 16, 32))
+        ends = accumulate(dice.choices(range(longest + 1), k=2 * len(text) // longest))
+        yield [text[start:end] for start, end in pairwise((0, *ends, len(text)))]
 
 
 # ---- the corpus itself
@@ -174,7 +177,7 @@ def test_a_cut_anywhere_changes_nothing(name: str):
 
 @each_case
 def test_one_character_at_a_time_changes_nothing(name: str):
-    assert fold(events_of(name, CASES[name]["text"])) == whole(name)
+    assert fold(characters(name)) == whole(name)
 
 
 @each_case
@@ -189,7 +192,7 @@ def test_random_pieces_change_nothing(name: str):
 
 @each_case
 def test_the_fragments_of_a_call_are_its_arguments(name: str):
-    events = events_of(name, CASES[name]["text"])
+    events = characters(name)
     ended = [event.index for event in events if isinstance(event, CallEnd) and event.valid]
     assert len(ended) == len(whole(name).calls)
     for index, call in zip(sorted(ended), whole(name).calls, strict=True):
@@ -203,7 +206,7 @@ def _refuse(constant: str) -> None:
 
 @each_case
 def test_the_fragments_of_a_refused_call_are_still_an_object(name: str):
-    events = events_of(name, CASES[name]["text"])
+    events = characters(name)
     for end in (event for event in events if isinstance(event, CallEnd) and not event.valid):
         fragments = [event.fragment for event in events if isinstance(event, CallArgs) and event.index == end.index]
         assert isinstance(json.loads("".join(fragments)), dict)
@@ -213,7 +216,7 @@ def test_the_fragments_of_a_refused_call_are_still_an_object(name: str):
 def test_a_call_starts_before_its_arguments_and_ends_after_them(name: str):
     open_calls: set[int] = set()
     seen: set[int] = set()
-    for event in events_of(name, CASES[name]["text"]):
+    for event in characters(name):
         match event:
             case CallStart(index):
                 assert index == len(seen)

@@ -206,14 +206,20 @@ class TagCalls(Body):
         if not closing or name != self._place.own:
             return self._keep(buf, pos, at + 1)
         tag = lex_tag(buf, at, final)
+        if tag == MORE:
+            return MORE
         if isinstance(tag, int):
-            return MORE if tag == MORE else self._fail(at)
+            # The closing tag is there; if the text ends right here, only its bracket is missing.
+            return self._end_body(len(buf), missing=True) if final and not buf[end:].strip() else self._fail(at)
+        return self._end_body(tag.end)
+
+    def _end_body(self, end: int, missing: bool = False) -> int:
         arguments = body_of("".join(self._text), self._place.schema)
         if arguments is None:
-            return self._fail(tag.end, "no_arguments")
+            return self._fail(end, "no_arguments")
         self._values = arguments
-        self._end()
-        return tag.end
+        self._end(missing)
+        return end
 
     def _keep(self, buf: str, pos: int, end: int) -> int:
         """Hold text of the body. Text that shows no structure is held only for a while: it may be prose."""

@@ -108,10 +108,31 @@ def body_of(raw: str, schema: ArgumentSchema) -> JSONObject | None:
     mapping = read_yaml(raw)
     if mapping is not None and (not schema.names or any(schema.knows(key) for key in mapping)):
         return mapping
+    lines = _keyed_lines(raw, schema)
+    if lines is not None:
+        return lines
     nested = tree(raw, schema)
     if nested and not (schema.names and _has_text_outside(raw)):
         return nested
     return _only_text(raw, schema)
+
+
+def _keyed_lines(raw: str, schema: ArgumentSchema) -> JSONObject | None:
+    """Like YAML, but the text behind a known key was never meant to be: it runs to the next known key."""
+    found: dict[str, list[str]] = {}
+    key = ""
+    for line in raw.lstrip("\n").splitlines(keepends=True):
+        name, colon, rest = line.partition(":")
+        if colon and schema.knows(name.strip()) and name.strip() not in found:
+            key = name.strip()
+            found[key] = [rest.removeprefix(" ")]
+        elif key:
+            found[key].append(line)
+        elif line.strip():
+            return None
+    if not any(len(lines) > 1 for lines in found.values()):
+        return None
+    return {name: "".join(lines) if len(lines) > 1 else lines[0].strip() for name, lines in found.items()}
 
 
 def has_structure(raw: str) -> bool:
