@@ -12,7 +12,7 @@ PYTEST_ARGS   ?=
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check format bench fuzz mutate test-system clean lock
+.PHONY: help setup run test check docs format bench fuzz mutate test-system clean lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ check: $(STAMP) ## format, lint, types, import direction
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/pyright
 	@$(BIN)/lint-imports --no-cache --no-logo
+
+docs: $(STAMP) ## write the tables of dialects into the documentation
+	@$(BIN)/python scripts/dialect_table.py
 
 format: $(STAMP) ## rewrite the files as `make check` wants them
 	@$(BIN)/ruff check --quiet --fix-only .

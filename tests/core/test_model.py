@@ -1,0 +1,115 @@
+"""The values: frozen, plain, and built from whatever shape of tools a caller has."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+import pytest
+
+from toolspeak.core.model import (
+    Message,
+    Note,
+    Opaque,
+    Request,
+    TextPart,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    Usage,
+    is_array,
+    is_object,
+    tools_from,
+)
+from toolspeak.errors import UsageError
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
+FULL = Tool("f", "does it", SCHEMA, True)
+
+READ: dict[str, tuple[Any, Tool]] = {
+    "a value": (FULL, FULL),
+    "OpenAI's shape": ({"type": "function", "function": {"name": "f", "parameters": SCHEMA}}, Tool("f", "", SCHEMA)),
+    "the function alone": ({"name": "f", "description": "d", "parameters": SCHEMA}, Tool("f", "d", SCHEMA)),
+    "only a name": ({"name": "f"}, Tool("f")),
+    "side effects": ({"name": "f", "side_effects": True}, Tool("f", side_effects=True)),
+    "side effects inside": ({"function": {"name": "f", "side_effects": 1}}, Tool("f", side_effects=True)),
+    "no side effects": ({"name": "f", "side_effects": None}, Tool("f")),
+    "a description that is no text": ({"name": "f", "description": None}, Tool("f")),
+    "any mapping": (MappingProxyType({"name": "f"}), Tool("f")),
+}
+
+
+@pytest.mark.parametrize("shape", READ)
+def test_a_tool_is_read_from_every_shape(shape: str):
+    given, expected = READ[shape]
+    assert tools_from([given]) == (expected,)
+
+
+def test_nothing_given_is_not_the_same_as_no_tools():
+    assert tools_from(None) is None
+    assert tools_from([]) == ()
+
+
+def test_tools_keep_their_order_and_may_come_from_an_iterator():
+    assert tools_from(iter([Tool("b"), {"name": "a"}])) == (Tool("b"), Tool("a"))
+
+
+REFUSED: dict[str, tuple[Any, str]] = {
+    "one tool": ({"name": "f"}, "must be a list of tools"),
+    "text": ("f", "must be a list of tools"),
+    "bytes": (b"f", "must be a list of tools"),
+    "a list of names": (["f"], "a tool must be an object, not `str`"),
+    "a list of nothing": ([None], "a tool must be an object, not `NoneType`"),
+    "a function that is none": ([{"function": "f"}], "the `function` of a tool must be an object"),
+    "no name": ([{"description": "x"}], "a tool needs a `name`"),
+    "an empty name": ([{"name": ""}], "a tool needs a `name`"),
+    "a name that is no text": ([{"name": 7}], "a tool needs a `name`"),
+    "no name inside": ([{"name": "f", "function": {}}], "a tool needs a `name`"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_no_list_of_tools_is_the_callers_mistake(case: str):
+    given, message = REFUSED[case]
+    with pytest.raises(UsageError, match=message):
+        tools_from(given)
+
+
+@pytest.mark.parametrize(
+    ("value", "an_object", "an_array"), [({}, True, False), ([], False, True), ((), False, False), (None, False, False)]
+)
+def test_json_values_are_told_apart(value: Any, an_object: bool, an_array: bool):
+    assert (is_object(value), is_array(value)) == (an_object, an_array)
+
+
+def test_usage_adds_up():
+    assert Usage(1, 2, 3) + Usage(10, 20, 30) == Usage(11, 22, 33)
+    assert Usage() + Usage(1) == Usage(1, 0, 0)
+
+
+VALUES = [
+    Note("code", "detail"),
+    FULL,
+    ToolCall("f", {"a": [1, None]}, "id", (Note("x"),)),
+    ToolResult("id", "text", "f", True),
+    Message("assistant", (TextPart("t"), Opaque("image", {"url": "u"})), "why", (ToolCall("f", {}),), ()),
+    ToolChoice("required", ("f",), False),
+    Request("m", (Message("user", (TextPart("hi"),)),), (FULL,), ToolChoice("none"), True, {"top_p": 1}),
+    Usage(1, 2, 3),
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+def test_a_value_is_frozen_and_survives_storage(value: Any):
+    assert msgspec.json.decode(msgspec.json.encode(value), type=type(value)) == value
+    with pytest.raises(AttributeError):
+        setattr(value, value.__struct_fields__[0], None)
+
+
+def test_the_defaults_are_the_harmless_ones():
+    assert (ToolChoice().mode, ToolChoice().allowed, ToolChoice().parallel) == ("auto", (), True)
+    assert not Tool("f").side_effects
+    assert not ToolResult("id", "text").error
+    assert Request("m", ()).options == {}

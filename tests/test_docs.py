@@ -1,0 +1,74 @@
+"""The documentation tells the truth: its samples run and its tables are current."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import toolspeak as ts
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SAMPLE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
+
+TOOLS = [{"type": "function", "function": {"name": "get_weather"}}]
+TEXT = '<tool_call>{"name": "get_weather", "arguments": {}}</tool_call>'
+
+
+def _names(shown: list[Any]) -> dict[str, Any]:
+    """What a sample may take for granted."""
+    return {
+        "text": TEXT,
+        "tools": TOOLS,
+        "stream_of_text": [TEXT[at : at + 7] for at in range(0, len(TEXT), 7)],
+        "show": shown.append,
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_samples_run_in_order(page: Path):
+    shown: list[Any] = []
+    names = _names(shown)
+    for sample in SAMPLE.findall(page.read_text(encoding="utf-8")):
+        exec(compile(sample, str(page), "exec"), names)  # noqa: S102 - our own documentation
+    if page.name == "README.md" and page.parent == ROOT:
+        assert names["reply"] == ts.parse(TEXT, tools=TOOLS)
+        assert shown
+
+
+def test_the_first_sample_of_the_readme_gives_what_its_comments_say():
+    first = SAMPLE.findall((ROOT / "README.md").read_text(encoding="utf-8"))[0]
+    names: dict[str, Any] = {}
+    exec(compile(first, "README.md", "exec"), names)  # noqa: S102 - our own documentation
+    parsed = names["parsed"]
+    assert [(call.name, call.arguments) for call in parsed.calls] == [("get_weather", {"city": "Paris", "days": 3})]
+    assert parsed.text.strip() == "Let me look that up."
+    assert [note.code for note in parsed.notes] == ["trailing_comma"]
+    assert parsed.complete
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page: Path):
+    missing = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()]
+    assert missing == []
+
+
+def test_the_tables_of_dialects_are_current():
+    tables = _script("dialect_table")
+    for path, table in tables.FILES.items():
+        assert path.read_text(encoding="utf-8") == tables.filled(path, table()), f"{path.name} is stale: run `make docs`"
+
+
+def _script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

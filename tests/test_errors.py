@@ -1,0 +1,36 @@
+"""The exception tree: one root, three audiences, and a hint that tells the reader what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolspeak import ModelError, SchemaError, ToolSignal, ToolspeakError, UnknownDialectError, UsageError, errors
+
+TREE = [
+    (ToolspeakError, Exception, 500),
+    (UsageError, ToolspeakError, 400),
+    (SchemaError, UsageError, 400),
+    (UnknownDialectError, UsageError, 400),
+    (ModelError, ToolspeakError, 502),
+    (ToolSignal, ToolspeakError, 500),
+]
+
+
+@pytest.mark.parametrize(("kind", "parent", "status"), TREE)
+def test_an_error_stands_in_the_tree_and_carries_a_status(kind: type[ToolspeakError], parent: type, status: int):
+    assert kind.__bases__ == (parent,)
+    assert kind("it broke").status == status
+
+
+def test_every_error_of_the_module_stands_in_the_tree():
+    assert {kind.__name__ for kind, _, _ in TREE} == set(errors.__all__)
+
+
+def test_an_error_without_a_hint_is_its_message():
+    error = UsageError("no such tool")
+    assert (str(error), error.hint, error.args) == ("no such tool", "", ("no such tool",))
+
+
+def test_a_hint_stands_behind_the_message():
+    error = UsageError("no such tool", hint="offer it")
+    assert (str(error), error.hint) == ("no such tool (offer it)", "offer it")
