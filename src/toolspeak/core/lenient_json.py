@@ -138,7 +138,7 @@ class Transducer(Keys):
         elif self._state == "value":
             if self._kinds[-1] in ("object", "call"):
                 self._emit(SCALAR, self.missing)
-        elif self._state != "key" and self._state != "after":
+        elif self._state not in ("key", "after"):
             self._close_kept()
         while self._closers:
             self._pop()
@@ -157,7 +157,10 @@ class Transducer(Keys):
         if colon and not ended:
             self._note("missing_quote")
             self._emit_key(key)
-            self._emit_word(rest.strip() or "null")
+            if rest.strip():
+                self._emit_word(rest.strip())
+            else:
+                self._emit(SCALAR, self.missing)
 
     # ---- what all states share
 

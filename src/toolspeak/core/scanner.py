@@ -335,7 +335,11 @@ class Scanner:
             at += 1
 
     def _dull(self, meaning: tuple[Role, Opening | None] | None) -> bool:
-        return meaning is None or (self._rejected >= MAX_REJECTED and meaning[0] in _IDLE_ROLES)
+        """Whether a tag is plain text here."""
+        if meaning is None:
+            return True
+        role = meaning[0]
+        return (role == "think" and self._reasoning) or (role in _IDLE_ROLES and self._rejected >= MAX_REJECTED)
 
     def _plain(self, buf: str, pos: int, length: int = 1) -> int:
         """The character that looked like a mark is none."""
