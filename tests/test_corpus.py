@@ -9,6 +9,7 @@ still argued about stands in `DISPUTED.jsonl`, with what the code makes of it, a
 from __future__ import annotations
 
 import json
+import os
 import random
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -35,11 +36,11 @@ KEYS = {"id", "why", "requirement", "text", "tools", *OPTIONS, *EXPECTATIONS}
 
 LEAST_CASES = 120
 #: A text is cut in two at every place; one longer than this at as many places, evenly spread.
-MOST_CUTS = 300
+MOST_CUTS = 200
 #: So many random groupings, as long as they feed no more characters than this: a longer text gets fewer, at
-#: least a tenth, so that the whole corpus takes well under a minute.
+#: least a tenth, so that the whole corpus takes well under a minute. A thorough run spares nothing.
 GROUPINGS = 200
-MOST_GROUPED = 5_000
+MOST_GROUPED = 1_000_000 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 4_000
 
 Case = dict[str, Any]
 

@@ -10,6 +10,7 @@ Above: `builder`. Below: `lenient_json`, `lenient_text`, `schema`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import msgspec
@@ -33,6 +34,8 @@ from .schema import ArgumentSchema
 
 __all__ = ["Arguments", "Settled", "to_json"]
 
+#: The key of an argument that had none. A declared property of that name is a property.
+_POSITION = re.compile(r"#\d+").fullmatch
 _NESTING = {OBJECT: 1, ARRAY: 1, STRING: 1, END_OBJECT: -1, END_ARRAY: -1, END_STRING: -1}
 
 _encode = msgspec.json.Encoder().encode
@@ -155,7 +158,10 @@ class Arguments:
 
     def _waits(self, key: str) -> bool:
         """Whether a property can only be placed when the whole object is known."""
-        return key.startswith("#") or key in self._sent or self._schema.forbids(key)
+        return self._is_position(key) or key in self._sent or self._schema.forbids(key)
+
+    def _is_position(self, key: str) -> bool:
+        return _POSITION(key) is not None and not self._schema.knows(key)
 
     def abandon(self) -> None:
         """The value cannot be finished: close what has been sent, so that the fragments are still one object."""
@@ -193,7 +199,7 @@ class Arguments:
         later: JSONObject = {}
         names = iter(self._schema.names)
         for key, value in self._later.items():
-            if not key.startswith("#"):
+            if not self._is_position(key):
                 later[key] = value
                 continue
             if key == "#0" and len(self._later) == 1 and is_object(value):

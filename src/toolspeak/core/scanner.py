@@ -55,6 +55,7 @@ _FENCE_LINE = re.compile(r"(`{3,32}+|~{3,32}+)([^\n]{0,120}+)(?:\n|\Z)").match
 _FENCE_BEGUN = re.compile(r"`{1,2}|~{1,2}|(?:`{3,32}+|~{3,32}+)[^\n]{0,120}+").fullmatch
 _MAY_BEGIN_JSON = frozenset({"", "{", "[", " ", "\t", "\r", "\n"})
 _TICKS = re.compile(r"`+").match
+_TICK_RUNS = re.compile(r"`+").findall
 
 
 class Opening(msgspec.Struct, frozen=True):
@@ -178,7 +179,7 @@ class Scanner:
         self._line_begins = True  # nothing but white space on this line so far
         self._started = False  # the answer has begun: text that is not white space has been said
         self._fence = ""  # the run of ticks that opened the fence we are in
-        self._ticks = 0  # ticks on this line so far: an odd number means inline code
+        self._ticks = 0  # runs of ticks on this line so far: an odd number means inline code
         self._last = ""  # the last character said
         self._reasoning = False
         self._fenced_reader = ""  # the run of ticks that opened the block being read
@@ -290,9 +291,10 @@ class Scanner:
         if self._tails:
             return
         self._desk.say(text, self._reasoning)
-        self._last = text[-1:]
         newline = text.rfind("\n")
-        self._ticks = text.count("`", newline + 1) + (self._ticks if newline < 0 else 0)
+        runs = len(_TICK_RUNS(text, newline + 1))
+        self._ticks = runs if newline >= 0 else self._ticks + runs - (text[0] == self._last == "`")
+        self._last = text[-1]
         if not self._started and not self._reasoning and not text.isspace():
             self._started = True
 
@@ -478,6 +480,8 @@ class Scanner:
             return self._plain(buf, pos, end - pos)
         if role == "closer" and not (self._fresh and self._desk.calls_seen):
             return self._plain(buf, pos)
+        if role == "think":
+            self._resolve_tails(False)  # the model went on
         if role in ("think", "turn_end"):
             self._reasoning = role == "think"
         self._fresh = self._fresh or self._last.isspace()  # the mark is gone, what stood before it counts
@@ -582,7 +586,9 @@ class Scanner:
         self._tail_size += len(text)
         if _TAIL(text) is None or self._tail_size > MAX_TAIL:
             return False
-        self._tails.append(_Tail([], text))
+        if self._tails[-1].builders:
+            self._tails.append(_Tail([], ""))
+        self._tails[-1].raw += text  # one piece, however it came
         return True
 
     def _resolve_tails(self, answer_end: bool) -> None:

@@ -1,0 +1,300 @@
+"""Arguments: fragments that can no longer change go out, everything else waits, and all of it is one object."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolspeak.core.arguments import Arguments, Settled, to_json
+from toolspeak.core.lenient_json import END_OBJECT, END_STRING, KEY, OBJECT, PART, STRING, Token, Transducer
+from toolspeak.core.model import Note
+from toolspeak.core.schema import ArgumentSchema
+
+pytestmark = pytest.mark.requirement("B11")
+
+TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
+
+
+def schema(*, required: Sequence[str] = (), closed: bool = False, **properties: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {"type": "object", "properties": properties, "required": list(required)}
+    return {**found, "additionalProperties": False} if closed else found
+
+
+FILE = schema(path=TEXT, content=TEXT, lines=WHOLE, required=("content",), closed=True)
+
+
+def stream(text: str, parameters: Any = None, *, size: int = 1, call: bool = False) -> tuple[list[str], Settled]:
+    """The fragments as the text comes in chunks of some size, and what the whole settles to."""
+    arguments, reader = Arguments(ArgumentSchema.of(parameters)), Transducer(call=call)
+    fragments: list[str] = []
+    unread = ""
+    for start in range(0, len(text), size):
+        buf = unread + text[start : start + size]
+        unread = buf[reader.feed(buf, 0, start + size >= len(text)) :]
+        if start + size >= len(text):
+            reader.finish()
+        for token in reader.tokens:
+            arguments.token(token)
+        reader.tokens = []
+        fragments.append(arguments.take())
+    settled = arguments.settle()
+    fragments.append(arguments.take())
+    return [fragment for fragment in fragments if fragment], settled
+
+
+def codes(settled: Settled) -> list[str]:
+    return [note.code for note in settled.notes]
+
+
+# ---- what flows
+
+
+A_STRING = [(STRING, ""), (PART, "x"), (PART, "\\n"), (END_STRING, "")]
+
+
+def pieces(parameters: Any, *tokens: Token) -> list[str]:
+    """What each token makes certain."""
+    arguments = Arguments(ArgumentSchema.of(parameters))
+    found: list[str] = []
+    for token in tokens:
+        arguments.token(token)
+        found.append(arguments.take())
+    arguments.settle()
+    return [*found, arguments.take()]
+
+
+def test_a_string_that_is_wanted_as_a_string_flows_as_it_comes():
+    tokens = [(OBJECT, ""), (KEY, "path"), *A_STRING, (KEY, "content"), *A_STRING, (END_OBJECT, "")]
+    strings = ['{"path":"', "x", "\\n", '"'], [',"content":"', "x", "\\n", '"']
+    assert pieces(FILE, *tokens) == ["", "", *strings[0], "", *strings[1], "", "}"]
+    assert pieces(None, *tokens) == ["", "", *strings[0], "", *strings[1], "", "}"]
+
+
+def test_a_value_that_may_still_change_is_held_to_its_end_and_aligned():
+    number = [(STRING, ""), (PART, "1"), (PART, "2"), (END_STRING, "")]
+    tokens = [(OBJECT, ""), (KEY, "lines"), *number, (END_OBJECT, "")]
+    assert pieces(FILE, *tokens) == ["", "", "", "", "", '{"lines":12', "", "}"]
+    fragments, settled = stream('{"lines": "12", "content": "x"}', FILE)
+    assert "".join(fragments) == '{"lines":12,"content":"x"}'
+    assert settled == Settled({"lines": 12, "content": "x"}, settled.notes, ())
+    assert codes(settled) == ["string_to_number"]
+
+
+def test_a_nested_value_is_held_to_its_end():
+    fragments, settled = stream('{"a": {"b": [1, {"c": "d"}], "e": {}}, "f": []}')
+    assert fragments == ['{"a":{"b":[1,{"c":"d"}],"e":{}}', ',"f":[]', "}"]
+    assert settled.value == {"a": {"b": [1, {"c": "d"}], "e": {}}, "f": []}
+
+
+def test_keys_are_escaped():
+    fragments, settled = stream('{"a\\"b": "c", "d\\ne": 1}')
+    assert "".join(fragments) == '{"a\\"b":"c","d\\ne":1}'
+    assert settled.value == {'a"b': "c", "d\ne": 1}
+
+
+def test_whether_text_flows_now_can_be_asked():
+    arguments = Arguments(ArgumentSchema.of(FILE))
+    seen: list[bool] = []
+    for token in [(OBJECT, ""), (KEY, "lines"), *A_STRING, (KEY, "path"), *A_STRING, (END_OBJECT, "")]:
+        arguments.token(token)
+        seen.append(arguments.live)
+    assert [at for at, live in enumerate(seen) if live] == [7, 8, 9]
+
+
+def test_what_a_caller_has_sent_past_us_counts():
+    arguments = Arguments(ArgumentSchema.of(None))
+    reader = Transducer()
+    reader.feed('{"a": "b', 0, False)
+    for token in reader.tokens:
+        arguments.token(token)
+    assert arguments.take() == '{"a":"b'
+    arguments.record("c\\nd")
+    reader.tokens = []
+    reader.feed('"}', 0, True)
+    for token in reader.tokens:
+        arguments.token(token)
+    assert arguments.settle().value == {"a": "bc\nd"}
+    assert arguments.take() == '"}'
+    assert arguments.take() == ""
+
+
+# ---- what waits
+
+
+def test_what_the_schema_forbids_waits_for_the_whole_and_is_dropped():
+    fragments, settled = stream('{"colour": "red", "content": "x"}', FILE)
+    assert "".join(fragments) == '{"content":"x"}'
+    assert settled.value == {"content": "x"}
+    assert settled.problems == ()
+    assert codes(settled) == ["unknown_dropped"]
+
+
+def test_a_key_that_means_a_required_one_waits_and_takes_its_name():
+    fragments, settled = stream('{"Content": "x", "path": "p"}', FILE)
+    assert "".join(fragments) == '{"path":"p","content":"x"}'
+    assert settled.value == {"path": "p", "content": "x"}
+    assert settled.problems == ()
+
+
+def test_a_key_that_comes_twice_is_sent_once():
+    fragments, settled = stream('{"a": "x", "a": "y"}')
+    assert "".join(fragments) == '{"a":"x"}'
+    assert settled.value == {"a": "x"}
+
+
+def test_an_object_that_is_judged_as_a_whole_is_held_as_a_whole():
+    parameters = {**schema(a=TEXT, b=WHOLE), "anyOf": [{"required": ["a"]}, {"required": ["b"]}]}
+    fragments, settled = stream('{"a": "x", "b": "2"}', parameters)
+    assert fragments == ['{"a":"x","b":2}']
+    assert settled.value == {"a": "x", "b": 2}
+
+
+def test_what_does_not_fit_is_said_and_the_fragments_stay_one_object():
+    fragments, settled = stream('{"path": "p"}', FILE)
+    assert "".join(fragments) == '{"path":"p"}'
+    assert settled.value == {"path": "p"}
+    assert len(settled.problems) == 1
+    assert "content" in settled.problems[0]
+
+
+def test_no_properties_are_an_empty_object():
+    assert stream("{}") == (["{}"], Settled({}, (), ()))
+    fragments, settled = stream("{}", FILE)
+    assert fragments == ["{}"]
+    assert settled.problems
+
+
+def test_nothing_at_all_is_an_empty_object():
+    arguments = Arguments(ArgumentSchema.of(None))
+    assert arguments.settle() == Settled({}, (), ())
+    assert arguments.take() == "{}"
+
+
+# ---- positional arguments
+
+
+def test_positional_values_take_the_names_of_the_schema_in_order():
+    fragments, settled = stream('("a.py", "text")', FILE, call=True)
+    assert "".join(fragments) == '{"path":"a.py","content":"text"}'
+    assert settled.value == {"path": "a.py", "content": "text"}
+    assert [note for note in settled.notes if note.code == "positional_argument"] == [
+        Note("positional_argument", "path"),
+        Note("positional_argument", "content"),
+    ]
+
+
+def test_a_positional_value_skips_names_that_are_taken():
+    _, settled = stream('("text", path="a.py")', FILE, call=True)
+    assert settled.value == {"path": "a.py", "content": "text"}
+
+
+def test_a_positional_value_without_a_name_keeps_its_number():
+    fragments, settled = stream('("x", 2)', None, call=True)
+    assert settled.value == {"#0": "x", "#1": 2}
+    assert json.loads("".join(fragments)) == settled.value
+    assert [note.detail for note in settled.notes] == ["", ""]
+
+
+def test_one_positional_object_is_the_arguments():
+    fragments, settled = stream('({"content": "x", "lines": 3})', FILE, call=True)
+    assert settled.value == {"content": "x", "lines": 3}
+    assert "".join(fragments) == '{"content":"x","lines":3}'
+    assert settled.problems == ()
+
+
+def test_one_positional_object_among_others_is_a_value():
+    _, settled = stream("({}, 1)", schema(a={}, b={}), call=True)
+    assert settled.value == {"a": {}, "b": 1}
+
+
+# ---- roots that are no object
+
+
+def test_arguments_in_a_string_are_read():
+    fragments, settled = stream(json.dumps('{"content": "x",}'), FILE)
+    assert fragments == ['{"content":"x"}']
+    assert settled.value == {"content": "x"}
+    assert codes(settled) == ["string_arguments", "trailing_comma"]
+
+
+def test_text_for_a_tool_without_a_schema_is_its_input():
+    fragments, settled = stream('"just words"')
+    assert fragments == ['{"input":"just words"}']
+    assert settled == Settled({"input": "just words"}, (Note("text_arguments"),), ())
+
+
+def test_cut_arguments_in_a_string_are_not_guessed():
+    _, settled = stream(json.dumps('{"content": "x'), FILE)
+    assert settled.problems
+    assert "string_arguments" not in codes(settled)
+
+
+@pytest.mark.parametrize("text", ["[1, 2]", "7", "true", '"words"'])
+def test_what_is_no_object_is_refused_and_sent_as_an_empty_one(text: str):
+    fragments, settled = stream(text, schema(a=TEXT, b=TEXT))
+    assert fragments == ["{}"]
+    assert settled.value == json.loads(text)
+    assert settled.problems
+
+
+def test_a_schema_that_takes_no_object_is_still_answered_with_one():
+    fragments, settled = stream("[1]", {"type": "array"})
+    assert fragments == ["{}"]
+    assert settled.problems == ("the arguments are not an object",)
+
+
+# ---- giving up
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("", "{}"),
+        ("{", "{}"),
+        ('{"n": [1, ', "{}"),
+        ('{"a": "b', '{"a":"b"}'),
+        ('{"a": "b", "n": [1, ', '{"a":"b"}'),
+        ('{"a": "b", "c": "d', '{"a":"b","c":"d"}'),
+        ('"te', "{}"),
+    ],
+)
+def test_what_has_gone_out_is_closed_when_the_rest_is_given_up(text: str, sent: str):
+    arguments, reader = Arguments(ArgumentSchema.of(None)), Transducer()
+    reader.feed(text, 0, False)
+    for token in reader.tokens:
+        arguments.token(token)
+    arguments.abandon()
+    assert arguments.take() == sent
+
+
+def test_json_text_is_strict_and_short():
+    assert to_json({"a": [1, None, True, "é\n"]}) == '{"a":[1,null,true,"é\\n"]}'
+
+
+# ---- for any object
+
+
+TREES = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text("ab\"\\é\n😀", max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab", max_size=2), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text("abc", max_size=3), TREES, max_size=4), st.integers(1, 9))
+def test_the_fragments_joined_are_the_arguments(value: dict[str, Any], size: int):
+    fragments, settled = stream(json.dumps(value), None, size=size)
+    assert json.loads("".join(fragments)) == settled.value == value
+    assert settled.problems == ()
+
+
+@given(st.dictionaries(st.sampled_from(["path", "content", "lines", "Content", "more"]), TREES, max_size=5))
+def test_with_a_schema_the_fragments_joined_are_what_was_settled(value: dict[str, Any]):
+    fragments, settled = stream(json.dumps(value), FILE, size=3)
+    assert json.loads("".join(fragments)) == settled.value
+    assert ArgumentSchema.of(FILE).problems(settled.value) == settled.problems
