@@ -27,6 +27,7 @@ GROUPS: list[tuple[str, str, str]] = [
         "sglang-llama_python_tag_json-087 sglang-llama_python_tag_json-090 sglang-llama_python_tag_json-093 "
         "sglang-minimax_m3-185 sglang-minimax_m3-186 sglang-poolside_xml-203 sglang-poolside_xml-205",
     ),
+    ("B7", "a tag with a sentence in it, in the middle of a line, is a mention", "toolbridge-067"),
     (
         "B4",
         "the arguments can be repaired (inner quotes, doubled encoding, an extra closer), so they are",

@@ -271,6 +271,10 @@ REPAIRS: list[tuple[str, Any, set[str]]] = [
     ('{"a": ["s", "b": 3}', {"a": ["s"], "b": 3}, {"missing_closer"}),
     ('{"a": ["x"], ["y"], ["z"], "b": 1}', {"a": ["x", "y", "z"], "b": 1}, {"split_array"}),
     ('{"a": [1] , [] }', {"a": [1]}, {"split_array"}),
+    ('{"a": [1｝', {"a": [1]}, {"missing_closer", "fullwidth"}),
+    ('{"a": [1｝, "b": 2}', {"a": [1], "b": 2}, {"wrong_closer", "fullwidth"}),
+    ('({"a": [1}, "b": 2})', {"a": [1], "b": 2}, {"wrong_closer"}),
+    ('{"a": [1, }', {"a": [1]}, {"missing_closer", "trailing_comma"}),
     # openers
     ('["a": 1, "b": 2]', [{"a": 1, "b": 2}], {"missing_opener", "missing_closer"}),
     ('["a": 1}, {"b": 2}]', [{"a": 1}, {"b": 2}], {"missing_opener"}),
@@ -398,6 +402,7 @@ CUT: list[tuple[str, Any]] = [
     ('{"a:', {"a": None}),
     ('{"a:1', {"a": 1}),
     ('{"a: b c', {"a": "b c"}),
+    ('{"a: b:c', {"a": "b:c"}),
     ('{"a": 1 // x', {"a": 1}),
     ('{"a": 1 /* x', {"a": 1}),
     ('{"a": /', {"a": "/"}),
@@ -432,6 +437,11 @@ def test_a_cut_value_is_closed_and_never_complete(text: str, value: Any):
     assert reading.status == "truncated"
     assert json.loads(reading.text) == value
     assert read_chunks(text) == reading
+
+
+@pytest.mark.parametrize("text", ['{"a:', '{"a:1', '{"a: b c'])
+def test_a_cut_key_that_holds_its_value_lost_a_quote(text: str):
+    assert "missing_quote" in codes(read(text))
 
 
 @pytest.mark.requirement("B6")

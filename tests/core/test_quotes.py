@@ -122,6 +122,13 @@ DECISIONS = [
     ("object", "}", ', "b": 1}and', True, False),
     ("object", "}", ", b c)", True, False),
     ("object", "}}", '}, "b": 1}', True, True),
+    ("object", "}}", '}, "b": {"c": 1}}.', True, True),
+    ("object", "}}", '}, "b": {"c": 1} x', True, True),
+    ("object", "}}", '}, "b": {"c": 1} }" x', True, False),
+    ("object", "}}", '}, "b": {"c": 1}} x', True, False),
+    ("object", "}]}", '}, "b", [1] x', True, True),
+    ("object", "}", ', "b", c: 1}', False, True),
+    ("object", "}", ', "b" "c", d', False, True),
     ("object", "}}", '}, "b": 1}}.', True, True),
     ("object", "}}", '}, "b": 1}" x', True, False),
     ("object", "}", "}", True, True),
@@ -253,6 +260,15 @@ def test_without_an_answer_the_end_closes_and_a_full_window_keeps_to_pairs():
     inner = around._replace(inner=True)
     assert closes(" " * LOOKAHEAD, 0, False, inner) is False
     assert closes(" " * LOOKAHEAD, 0, True, inner) is True
+
+
+#: with an inner quote open in an array: text that is too short to tell
+UNDECIDED = [", ", ', "b', ', "b"', ', "b" ', ', "b",', ', "b", ', ', "b", "c', ', "b"]', ',  "b" , "']
+
+
+@pytest.mark.parametrize("text", UNDECIDED)
+def test_a_list_that_has_not_ended_is_waited_for(text: str):
+    assert closes(text, 0, False, Around("array", "]]", inner=True)) is None
 
 
 @pytest.mark.parametrize("text", ["a", "1", "{", "/", "}", "<", "é"])

@@ -124,7 +124,7 @@ STREAMS: dict[str, Stream] = {
     "a fence line at the end": [("```js", []), (CLOSE, ["say ```js"])],
     "tildes that are no fence": [("~", []), ("~ a", ["say ~~ a"]), (CLOSE, [])],
     "a mark in a fence": [
-        ("```\n", ["say ```\n"]),
+        ("```js\n", ["say ```js\n"]),
         (f"{CALL}\n", ["judge f text in_fence", f"say {CALL}\n"]),
         ("```\n", ["say ```\n"]),
         (CALL, CALLED),
@@ -156,7 +156,7 @@ STREAMS: dict[str, Stream] = {
         (f"</think>\n{CALL}", ["say \n", *CALLED]),
         (CLOSE, []),
     ],
-    "a mark inside thinking is thinking": [("<think>a<think>b</think>c", ["think a<think>b", "say c"]), (CLOSE, [])],
+    "a mark inside thinking is thinking": [("<think>a<think>b</think>so", ["think a<think>b", "say so"]), (CLOSE, [])],
     # ---- calls
     "a call flows as it comes": [
         ("Hi. <tool_call>", ["say Hi. "]),
@@ -437,7 +437,7 @@ def test_an_action_fence_in_reasoning_opens_nothing():
 
 
 def test_an_action_fence_in_a_line_of_reasoning_opens_nothing():
-    text = f"a ```json action\n{OBJECT}\n``` "
+    text = f"a ```json action\n{OBJECT}\n"
     reply = read(f"<think>{text}</think>ok")
     assert (reply.reasoning, reply.text, reply.calls) == (text, "ok", ())
 
@@ -866,7 +866,10 @@ class FakeTable:
     def line(self, buf: str, pos: int, final: bool) -> Any:
         return NONE
 
-    def fence(self, info: str) -> Opening | None:
+    def is_result(self, info: str) -> bool:
+        return info == "result"
+
+    def fence(self, info: str, marks: str) -> Opening | None:
         return self.opening if info == "go" else None
 
     def bare(self, buf: str, pos: int, final: bool) -> Any:

@@ -15,7 +15,7 @@ import msgspec
 from .arguments import Arguments, Settled
 from .desk import Desk
 from .events import CallArgs, CallEnd, CallStart, Candidate, Judged, Verdict
-from .evidence import REGION_REASONS, Evidence, judge_end, judge_name
+from .evidence import REGION_REASONS, Evidence, judge_end, judge_name, needs_line
 from .lenient_json import REFUSED, VALUE_CHANGING, Token
 from .model import Note
 
@@ -29,8 +29,9 @@ State = Literal["new", "live", "held", "tail", "done", "rejected"]
 class CallBuilder:
     """A candidate. `state` says how it stands."""
 
-    def __init__(self, desk: Desk, evidence: Evidence) -> None:
+    def __init__(self, desk: Desk, evidence: Evidence, waits: bool = False) -> None:
         self._desk = desk
+        self._waits = waits  # whether the block it stands in must end well first
         self.evidence = evidence
         self.state: State = "new"
         self.name = ""
@@ -157,15 +158,24 @@ class CallBuilder:
         self.evidence = msgspec.structs.replace(self.evidence, fits=not problems, echo=echo)
         self._settled = settled
         self._problems = problems
-        self._decide()
+        if self._waits:
+            self.state = "tail"
+        else:
+            self.decide()
+
+    @property
+    def line_is_enough(self) -> bool:
+        """Whether the call stands as soon as its line ends, whatever comes behind it."""
+        return self.evidence.line_start and needs_line(self.evidence)
 
     def resolve_tail(self, answer_end: bool) -> bool:
         """What follows the call is known; True when it is a call."""
         self.evidence = msgspec.structs.replace(self.evidence, answer_end=answer_end)
-        self._decide()
+        self.decide()
         return self.state == "done"
 
-    def _decide(self) -> None:
+    def decide(self) -> None:
+        """The call and its block are complete: judge it."""
         decision = judge_end(self.evidence, self._desk.policy)
         if decision.action == "reject":
             self._reject(decision.reason, "text", self._settled)
@@ -198,7 +208,7 @@ class CallBuilder:
             self._arguments.abandon()
             self._flow()
             self._close(Settled(None, (), ()), (reason,))
-        elif self.state in ("new", "held"):
+        elif self.state in ("new", "held", "tail"):
             self._reject(reason, "text")
 
     def _reject(self, reason: str, verdict: Verdict, settled: Settled | None = None) -> None:

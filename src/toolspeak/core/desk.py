@@ -22,8 +22,8 @@ _ANY_OBJECT = ArgumentSchema.of(None)
 #: Near misses are looked for in short names only: the search is not linear.
 _MAX_NEAR_MISS = 64
 
-#: Gives the calls (name, arguments) that stand in an untrusted text.
-EchoFinder = Callable[[str], Sequence[tuple[str, JSONValue]]]
+#: Gives the arguments of the calls of a tool that stand in an untrusted text; None when there are too many to tell.
+EchoFinder = Callable[[str, str], Sequence[JSONValue] | None]
 
 
 class Desk:
@@ -46,7 +46,7 @@ class Desk:
         self.calls_seen = 0  # calls that have been completed or refused after they went out
         self._untrusted = untrusted
         self._find_calls = find_calls
-        self._echoes: dict[str, list[tuple[str, JSONValue]]] = {}
+        self._echoes: dict[tuple[str, str], Sequence[JSONValue] | None] = {}
         self._next_index = 0
         self._events: list[Event] = []
         self._text: list[str] = []
@@ -88,13 +88,14 @@ class Desk:
         return any(name in text for text in self._untrusted)
 
     def is_echo(self, name: str, arguments: JSONValue) -> bool:
-        """Whether an untrusted text holds this very call."""
-        return any((name, arguments) in self._calls_in(text) for text in self._untrusted if name in text)
+        """Whether an untrusted text holds this very call, or so much that looks like it that nobody can tell."""
+        found = [self._calls_in(text, name) for text in self._untrusted if name in text]
+        return any(calls is None or arguments in calls for calls in found)
 
-    def _calls_in(self, text: str) -> list[tuple[str, JSONValue]]:
-        if text not in self._echoes:
-            self._echoes[text] = list(self._find_calls(text)) if self._find_calls else []
-        return self._echoes[text]
+    def _calls_in(self, text: str, name: str) -> Sequence[JSONValue] | None:
+        if (text, name) not in self._echoes:
+            self._echoes[text, name] = self._find_calls(text, name) if self._find_calls else ()
+        return self._echoes[text, name]
 
     # ---- what goes out
 

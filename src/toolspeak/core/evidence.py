@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-__all__ = ["Decision", "Evidence", "Policy", "Wrapper", "judge_end", "judge_name"]
+__all__ = ["REGION_REASONS", "Decision", "Evidence", "Policy", "Wrapper", "judge_end", "judge_name", "needs_line"]
 
 Policy = Literal["strict", "standard", "eager"]
 #: `strong`: marks that exist only for calls. `weak`: marks that also hold other things, such as a JSON code
@@ -78,7 +78,13 @@ def _needs_tail(evidence: Evidence, policy: Policy) -> bool:
     """Weak evidence counts only where the model stopped to wait for a result."""
     if policy == "eager":
         return False
-    return evidence.wrapper == "weak" or (evidence.wrapper == "bare" and not evidence.line_start)
+    bare = evidence.wrapper == "bare"
+    return evidence.wrapper == "weak" or (bare and not evidence.line_start) or needs_line(evidence)
+
+
+def needs_line(evidence: Evidence) -> bool:
+    """A bare Python call counts only if its line holds nothing else: sentences begin with such examples."""
+    return evidence.wrapper == "bare" and evidence.dialect in ("name", "pythonic")
 
 
 def judge_name(evidence: Evidence, policy: Policy) -> Decision:

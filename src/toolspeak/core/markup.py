@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import msgspec
 
-__all__ = ["MAX_TAG", "MORE", "NAMESPACES", "NO_TAG", "Tag", "fold_name", "lex_name", "lex_tag", "unescape"]
+__all__ = ["MAX_TAG", "MORE", "NAMESPACES", "NO_TAG", "Tag", "fold_name", "has_word", "lex_name", "lex_tag", "unescape"]
 
 #: No opener of any known family comes near this length, attributes included.
 MAX_TAG = 4096
@@ -115,6 +115,17 @@ def _tag_end(buf: str, pos: int) -> int:
     begun = _BEGUN(buf, pos, limit)
     reached = begun is not None and begun.end() == len(buf) and len(buf) < limit
     return MORE if reached else NO_TAG
+
+
+def has_word(text: str, word: str) -> bool:
+    """Whether `word` stands in `text` as a word of its own."""
+    at = text.find(word)
+    while at >= 0:
+        before, after = text[at - 1 : at] if at else "", text[at + len(word) : at + len(word) + 1]
+        if not before.isalnum() and not after.isalnum():
+            return True
+        at = text.find(word, at + 1)
+    return False
 
 
 def unescape(text: str) -> str:

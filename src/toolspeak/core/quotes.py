@@ -135,7 +135,7 @@ def _before_wrong_closer(window: str, at: int, around: Around) -> Answer:
     """One closer that nothing waits for may stand before the right one, which must be at `at`."""
     if at == len(window):
         return None
-    right = CLOSERS.get(window[at], "") in tuple(around.closers)
+    right = window[at] in CLOSERS and CLOSERS[window[at]] in around.closers
     return right and _before_closer(window, at, around)
 
 
@@ -212,10 +212,10 @@ def _stray_ahead(window: str, at: int, around: Around) -> Answer:
     after = _behind_word(window, at)
     if after == at:
         return False
-    if after < len(window) and window[at] in QUOTES and window[after] in QUOTES:
+    if window[at] in QUOTES and window[after] in QUOTES:  # something stands there, or a key would be possible
         after = _behind_word(window, after)
-    if after >= len(window):
-        return None
+        if after == len(window):
+            return None
     if window[after] in COMMAS:
         return _before_comma(window, skip(window, after + 1), around)
     return window[after] in CLOSERS and _before_closer(window, after, around)

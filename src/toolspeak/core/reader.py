@@ -6,7 +6,7 @@ Puts the dialect tables, the scanner and the evidence together. One path: `parse
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..dialects.marks import Marks
 from ..dialects.table import marks_of
@@ -21,6 +21,12 @@ from .model import JSONValue, Tool, tools_from
 __all__ = ["Scanner", "parse"]
 
 _POLICIES = ("strict", "standard", "eager")
+
+#: How an untrusted text is searched for a call: how far before its name the call may open, how many openings are
+#: tried for each mention, how much is read from each, and how many places are tried at all.
+_BEFORE, _OPENERS, _WINDOW, _MAX_STARTS = 200, 6, 4096, 400
+_CODE_BEFORE = frozenset("\"'`<=:>/.([{|｜\n")
+_CODE_AFTER = frozenset("\"'`>({[<|｜")
 
 Tools = Iterable[Tool | Mapping[str, JSONValue]] | None
 
@@ -51,19 +57,49 @@ class Scanner(scanner.Scanner):
         if isinstance(untrusted, str):
             raise UsageError("`untrusted` must be a list of texts", hint="wrap a single text in a list")
         known = tools_from(tools)
-        desk = Desk(known, policy, nonce, tuple(untrusted), lambda text: _calls_in(text, known))
+        desk = Desk(known, policy, nonce, tuple(untrusted), lambda text, name: _calls_in(text, name, known))
         super().__init__(desk, Marks(desk, marks_of(dialect)))
 
 
-def _calls_in(text: str, tools: tuple[Tool, ...] | None) -> list[tuple[str, JSONValue]]:
-    """Every call that a reader could find in `text`, also behind code marks, escapes or entities."""
-    variants = {text, text.replace("`", " "), unescape(text), text.replace("\\n", "\n").replace('\\"', '"')}
+def _calls_in(text: str, name: str, tools: tuple[Tool, ...] | None) -> list[JSONValue] | None:
+    """The arguments of every call of `name` that a reader could find anywhere in `text`.
+
+    The text is nobody's answer, so where it stands means nothing: reading starts anew at each place that may
+    open a call before the name, also behind code marks, escapes and entities. None when there are more such
+    places than anybody writes in good faith.
+    """
+    known = tools if tools is not None else (Tool(name),)
+    starts: set[int] = set()
+    for at in _mentions(text, name):
+        before = text[max(0, at - _BEFORE) : at]
+        openers = [index for index, char in enumerate(before) if char in "<{[`\n"]
+        starts.update(at - len(before) + index for index in openers[-_OPENERS:])
+        starts.add(at)
+        if len(starts) > _MAX_STARTS:
+            return None
+    windows = {text, *(text[start : start + _WINDOW] for start in starts)}
     return [
-        (call.name, call.arguments)
-        for variant in variants
-        for line_break in (variant, variant.replace("{", "\n{"))
-        for call in parse(line_break, tools, policy="eager").calls
+        call.arguments
+        for window in windows
+        for variant in _plain_variants(window)
+        for call in parse(variant, known, policy="eager").calls
+        if call.name == name
     ]
+
+
+def _mentions(text: str, name: str) -> Iterator[int]:
+    """Where the name stands like a word of code rather than of prose."""
+    at = text.find(name)
+    while at >= 0:
+        end = at + len(name)
+        if (text[at - 1 : at] or "\n") in _CODE_BEFORE or (text[end : end + 1] or "\n") in _CODE_AFTER:
+            yield at
+        at = text.find(name, end)
+
+
+def _plain_variants(text: str) -> set[str]:
+    """The text, and what it would be without ticks, escapes or entities."""
+    return {text, text.replace("`", " "), unescape(text), text.replace("\\n", "\n").replace('\\"', '"')}
 
 
 def parse(

@@ -22,7 +22,7 @@ from .desk import Desk
 from .events import Event, TextDelta
 from .evidence import Evidence, Wrapper
 from .literals import has_surrogate, replace_surrogates
-from .markup import MORE, lex_name, lex_tag
+from .markup import MORE, has_word, lex_name, lex_tag
 
 __all__ = ["NONE", "MarkTable", "Opening", "Progress", "Reader", "Role", "Run", "Scanner"]
 
@@ -45,7 +45,7 @@ NONE = -2
 #: Where plain text must be looked at: a character that begins marks, before one that may go on with it. A bare
 #: bracket counts only behind white space; right behind a call `_text` looks at it itself.
 _TRIGGER = re.compile(
-    r"<(?=[/A-Za-z|｜]|\Z)|```|`{1,2}\Z|(?:(?<=\s)|\A)\{(?=[\s\"'“”A-Za-z_]|\Z)|\[(?=[\sA-Z/{a-z_]|\Z)|\](?=<|\Z)|\n"
+    r"<(?=[/A-Za-z_|｜]|\Z)|```|`{1,2}\Z|(?:(?<=\s)|\A)\{(?=[\s\"'“”A-Za-z_]|\Z)|\[(?=[\sA-Z/{a-z_]|\Z)|\](?=<|\Z)|\n"
 ).search
 _PLAIN = re.compile(r"[^<`{\[\]\n\ud800-\udfff]*+").fullmatch
 _SPACES = frozenset(" \t\r\n\u00a0")
@@ -143,8 +143,12 @@ class MarkTable(Protocol):
         """The mark at `pos`, which is the first word of a line; NONE, or MORE."""
         ...
 
-    def fence(self, info: str) -> Opening | None:
-        """What a code fence with this info string opens, if anything."""
+    def fence(self, info: str, marks: str) -> Opening | None:
+        """What a code fence of these marks with this info string opens, if anything."""
+        ...
+
+    def is_result(self, info: str) -> bool:
+        """Whether a code fence with this info string holds a tool result."""
         ...
 
     def bare(self, buf: str, pos: int, final: bool) -> Opening | int:
@@ -182,13 +186,15 @@ class Scanner:
         self._ticks = 0  # runs of ticks on this line so far: an odd number means inline code
         self._last = ""  # the last character said
         self._reasoning = False
-        self._fenced_reader = ""  # the run of ticks that opened the block being read
-        self._declared = ""  # the tag that closes the declaration being read
+        self._label = ""  # a word that may stand between the mark and the thinking
         # the candidate being read
         self._reader: Reader | None = None
         self._raw: list[str] = []
         self._moved = False  # something of the candidate has been read, if only its mark
+        self._called = False  # it has given at least one call
+        self._block_fence = ""  # what closes the block, if it turns out to hold no call
         self._commits = 0
+        self._seen = 0
         self._valid = 0
         self._rejected = 0  # candidates that gave no call
         self._tails: list[_Tail] = []
@@ -251,10 +257,12 @@ class Scanner:
 
     def _finish_reader(self, reader: Reader) -> None:
         """The text ended inside a block: what its reader has not read is part of the candidate, or follows it."""
+        live = self._desk.commits > self._commits
         reader.finish()
-        if self._desk.commits == self._commits:
+        if not live and (reader.state == "failed" or not self._called):
             self._raw.append(self._unread)
-        if reader.state == "failed" or self._desk.commits == self._commits:
+            self._unread = ""
+        elif live:
             self._unread = ""
         self._end_reader()
 
@@ -282,21 +290,21 @@ class Scanner:
 
     # ---- text
 
-    def _say(self, text: str) -> None:
-        """Text that is no mark."""
+    def _say(self, text: str, candidate: bool = False) -> None:
+        """Text that is no mark. The ticks of a candidate that is none are its own."""
         if not text:
             return
         if self._tails and not self._hold_tail(text):
-            self._resolve_tails(False)
+            self._resolve_tails(False)  # does nothing where the end of the line was enough
         if self._tails:
             return
         self._desk.say(text, self._reasoning)
         newline = text.rfind("\n")
-        runs = len(_TICK_RUNS(text, newline + 1))
-        self._ticks = runs if newline >= 0 else self._ticks + runs - (text[0] == self._last == "`")
+        joined = newline < 0 and text[0] == self._last == "`"
+        runs = 0 if candidate else len(_TICK_RUNS(text, newline + 1)) - joined
+        self._ticks = runs + (self._ticks if newline < 0 else 0)
         self._last = text[-1]
-        if not self._started and not self._reasoning and not text.isspace():
-            self._started = True
+        self._started = self._started or not (self._reasoning or text.isspace())
 
     def _text(self, buf: str, pos: int, final: bool) -> int:
         if self._fresh:
@@ -372,7 +380,8 @@ class Scanner:
         end = ticks.end()
         if end == len(buf) and not final and end - pos < MAX_FENCE_LINE:
             return MORE
-        if end - pos >= 3 and not self._fence and not self._in_code:
+        before = self._tails[-1].raw[-1:] if self._tails else self._last  # the run may have been cut
+        if 3 <= end - pos < MAX_FENCE_LINE and before != "`" and not self._fence and not self._in_code:
             found = self._action_fence(buf, pos, end, final)
             if found != NONE:
                 return found
@@ -391,17 +400,20 @@ class Scanner:
         eol = line.end(2)
         if self._fence:
             closes = marks[0] == self._fence[0] and len(marks) >= len(self._fence) and not info.strip()
-            self._fence = "" if closes else self._fence
+            if not closes:
+                return self._plain(buf, pos, len(marks))
+            self._fence = ""
             return self._say_line(buf, pos, line.end())
-        if marks[0] in info:
+        if marks[0] in info or "<" in info:
             return NONE
-        opening = None if self._reasoning else self._table.fence(info.strip())
+        if self._table.is_result(info.strip()) and self._desk.calls_seen and not self._reasoning:
+            return self._result(buf, pos, line.end())
+        opening = None if self._reasoning else self._table.fence(info.strip(), marks)
         dull = self._rejected >= MAX_REJECTED or buf[line.end() : line.end() + 1] not in _MAY_BEGIN_JSON
         if opening is None or eol == len(buf) or (opening.wrapper == "weak" and dull):
             self._fence = marks
             return self._say_line(buf, pos, line.end())
-        self._fenced_reader = marks
-        return self._open(opening, buf, pos, eol)
+        return self._open(opening, buf, pos, eol, marks)
 
     def _say_line(self, buf: str, pos: int, end: int) -> int:
         """A whole line of text, its line break included."""
@@ -414,7 +426,7 @@ class Scanner:
         eol = buf.find("\n", end, end + MAX_FENCE_LINE)
         if eol < 0:
             return MORE if not final and len(buf) - end < MAX_FENCE_LINE else NONE
-        opening = self._table.fence(buf[end:eol].strip())
+        opening = self._table.fence(buf[end:eol].strip(), buf[pos:end])
         if opening is None or opening.wrapper != "strong" or self._reasoning:
             return NONE
         return self._open(opening, buf, pos, eol)
@@ -440,15 +452,13 @@ class Scanner:
             return self._plain(buf, pos)
         if name in ("|open|", "|close|"):
             meaning = self._table.tag(name + tag.name, False) or meaning
-        role, opening = meaning
-        return self._act(role, opening, buf, pos, tag.end)
+        return self._act(*meaning, buf, pos, tag.end)
 
     def _literal(self, buf: str, pos: int, final: bool) -> int:
         found = self._table.literal(buf, pos, final)
         if isinstance(found, int):
             return MORE if found == MORE else self._plain(buf, pos)
-        role, opening, length = found
-        return self._act(role, opening, buf, pos, pos + length)
+        return self._act(*found[:2], buf, pos, pos + found[2])
 
     def _bracket(self, buf: str, pos: int, final: bool) -> int:
         if buf[pos] == "[":
@@ -469,7 +479,9 @@ class Scanner:
         """Do what the mark between `pos` and `end` means here."""
         if role == "open" and opening is not None:
             return self._open(opening, buf, pos, end)
-        if self._fence or self._in_code:
+        if self._reasoning and role in ("think_end", "turn_end"):
+            return self._end_reasoning(end)
+        if self._fence or self._in_code or (role == "think" and not self._fresh):
             return self._plain(buf, pos)
         if role == "think_end":
             return self._end_reasoning(end)
@@ -481,16 +493,32 @@ class Scanner:
         if role == "closer" and not (self._fresh and self._desk.calls_seen):
             return self._plain(buf, pos)
         if role == "think":
-            self._resolve_tails(False)  # the model went on
-        if role in ("think", "turn_end"):
-            self._reasoning = role == "think"
+            self._begin_reasoning(opening)
         self._fresh = self._fresh or self._last.isspace()  # the mark is gone, what stood before it counts
         return end
+
+    def _begin_reasoning(self, opening: Opening | None) -> None:
+        self._resolve_tails(False)  # the model went on
+        self._reasoning = True
+        if opening is not None:
+            self._label = opening.preamble
+            self._state = self._skip_label
+
+    def _skip_label(self, buf: str, pos: int, final: bool) -> int:
+        """Some families put a word between the mark and the thinking."""
+        rest = buf[pos : pos + len(self._label)]
+        if self._label.startswith(rest) and rest != self._label and not final:
+            return MORE
+        self._state = self._text
+        return pos + len(rest) if rest == self._label else self._text(buf, pos, final)
 
     def _end_reasoning(self, end: int) -> int:
         if not self._reasoning:
             self._desk.note("reasoning_unopened")
         self._reasoning = False
+        self._fence = ""  # a fence or a tick inside the thinking does not reach behind it
+        self._ticks = 0
+        self._last = ""
         self._fresh = self._line_begins = True
         return end
 
@@ -507,7 +535,7 @@ class Scanner:
 
     # ---- candidates
 
-    def _open(self, opening: Opening, buf: str, pos: int, end: int) -> int:
+    def _open(self, opening: Opening, buf: str, pos: int, end: int, fence: str = "") -> int:
         """A mark that may begin a call stands between `pos` and `end`."""
         if self._rejected >= MAX_REJECTED:
             return self._plain(buf, pos)
@@ -521,12 +549,14 @@ class Scanner:
             in_fence=bool(self._fence),
             in_code=self._in_code,
             in_reasoning=self._reasoning,
-            nonce=None if self._desk.nonce is None else self._desk.nonce in buf[pos:end],
+            nonce=None if self._desk.nonce is None else has_word(buf[pos:end], self._desk.nonce),
         )
         self._reader = self._table.reader(opening, self._desk, evidence)
         self._commits = self._desk.commits
+        self._seen = self._desk.calls_seen
         self._valid = self._desk.calls_valid
-        self._declared = opening.stops[0] if opening.single else ""
+        self._called = False
+        self._block_fence = fence or (opening.stops[0] if opening.single else "")
         start = pos if opening.at_mark else end
         self._moved = start > pos
         self._raw = [buf[pos:start]]
@@ -537,7 +567,9 @@ class Scanner:
         reader = self._reader
         assert reader is not None
         new = reader.feed(buf, pos, final)
-        if self._desk.commits == self._commits:
+        if self._desk.calls_seen > self._seen:
+            self._checkpoint()
+        elif self._desk.commits == self._commits:
             self._raw.append(buf[pos:new])
         self._moved = self._moved or new > pos
         if reader.state == "open":
@@ -545,45 +577,52 @@ class Scanner:
         self._end_reader()
         return new if self._moved else self._plain(buf, pos)
 
+    def _checkpoint(self) -> None:
+        """A call has ended: what was read up to here cannot come back as text, what follows can."""
+        self._seen = self._desk.calls_seen
+        self._commits = self._desk.commits
+        self._raw = []
+        self._called = True
+
     def _end_reader(self) -> None:
         reader = self._reader
         assert reader is not None
         self._reader = None
         self._state = self._text
-        fenced, self._fenced_reader = self._fenced_reader, ""
-        declared, self._declared = self._declared, ""
+        if self._desk.calls_seen > self._seen:
+            self._checkpoint()
         raw = "".join(self._raw)
         self._raw = []
         if self._desk.calls_valid == self._valid:
             self._rejected += 1
-        if self._desk.commits > self._commits or reader.channel:
-            self._fresh = True
-            self._line_begins = bool(reader.channel)
-            self._reasoning = reader.channel == "analysis"
-            return
+        self._fresh = True
+        self._line_begins = False
         waiting = [builder for builder in reader.builders if builder.state == "tail"]
-        if waiting and reader.state == "failed":
-            waiting = [builder for builder in waiting if builder.resolve_tail(False)]
-        if waiting:
-            self._fresh = True
-            self._line_begins = False
+        if reader.channel:
+            self._line_begins = True
+            self._reasoning = reader.channel == "analysis"
+        elif waiting:
             self._tails.append(_Tail(waiting, raw))
-            return
-        if fenced and reader.state == "failed":
-            self._fence = fenced
-        if declared and reader.state == "failed":
-            self._fence = declared
-        self._reject_raw(raw)
+        elif reader.state == "failed" or not self._called:
+            self._reject(raw, reader.state == "failed")
 
-    def _reject_raw(self, raw: str) -> None:
-        """The candidate is text after all."""
-        self._say(raw)
-        self._fresh = self._line_begins = _LINE_TAIL(raw[-256:]) is not None
+    def _reject(self, raw: str, failed: bool) -> None:
+        """What was read is text after all. A block that was not closed may be an ordinary fence or declaration."""
+        if failed and not self._called:
+            self._fence = self._fence or self._block_fence
+        self._say(raw, True)
+        if raw:
+            self._fresh = self._line_begins = _LINE_TAIL(raw[-256:]) is not None
 
     # ---- calls that must end the answer
 
     def _hold_tail(self, text: str) -> bool:
         self._tail_size += len(text)
+        if "\n" in text and all(builder.line_is_enough for tail in self._tails for builder in tail.builders):
+            before, _, _ = text.partition("\n")
+            if _TAIL(before) is not None:
+                self._resolve_tails(True)
+                return False
         if _TAIL(text) is None or self._tail_size > MAX_TAIL:
             return False
         if self._tails[-1].builders:
@@ -597,4 +636,4 @@ class Scanner:
         for tail in tails:
             calls = [builder.resolve_tail(answer_end) for builder in tail.builders]
             if not any(calls) and not (answer_end and tail.raw.isspace()):
-                self._say(tail.raw)
+                self._say(tail.raw, bool(tail.builders))

@@ -20,16 +20,18 @@ from .bodies import Body, Context
 from .json_calls import JsonCalls
 from .named_calls import NamedCall
 from .tag_calls import TagCalls
-from .tag_names import BLOCK_TAGS, CALL_TAGS, NAME_TAGS, NOISE
+from .tag_names import BLOCK_TAGS, CALL_TAGS, NOISE
 
 __all__ = ["BLOCK_CLOSERS", "Block"]
 
 #: `<tool_calls><tool_call>` is common, more is a storm.
 _MAX_NESTED = 2
 _BLANK = re.compile(r"[\s,;]*").match
+_NEXT_CALL = re.compile(r"[A-Za-z_$][\w$.:/-]*+\s{0,8}(?:\(|\{|\[ARGS\]|<(?:arg_key|tool_sep|[|｜]tool))").match
+_NEXT_BEGUN = re.compile(r"[A-Za-z_$][\w$.:/-]*+\s{0,8}(?:\[[ARGS]{0,4}|<[a-z_|｜]{0,8})?").match
 _FENCE = re.compile(r"`{3,6}[a-z]{0,12}[ \t]*").match
-_LIST_OF_CALLS = re.compile(r"\[\s{0,64}([A-Za-z_][\w.]{0,127})\(").match
-_LIST_BEGUN = re.compile(r"\[\s{0,64}(?:[A-Za-z_][\w.]{0,127})?").match
+_LIST_OF_CALLS = re.compile(r"\[\s{0,64}([A-Za-z_][\w.-]{0,127})\(").match
+_LIST_BEGUN = re.compile(r"\[\s{0,64}(?:[A-Za-z_][\w.-]{0,127})?").match
 _LIST_OF_OBJECTS = re.compile(r"\[\s{0,64}[{\[\]\"']").match
 #: Tags inside a block that mean nothing for the call.
 _SKIPPED = frozenset(
@@ -78,17 +80,30 @@ class Block:
         return self._context.builders
 
     def feed(self, buf: str, pos: int, final: bool) -> int:
-        while pos < len(buf) and self.state == "open":
+        """Read on; after each call the reader stops, so that the scanner can draw a line under it."""
+        seen = self._context.desk.calls_seen
+        while pos < len(buf) and self.state == "open" and self._context.desk.calls_seen == seen:
             new = self._feed_body(self._body, buf, pos, final) if self._body else self._between(buf, pos, final)
             if new == MORE:
                 break
             pos = new
+        self._settle()
         return pos
 
     def finish(self) -> None:
-        if self._body is not None:
-            self._body.finish()
-        self.state = "done" if self._calls else "failed"
+        body = self._body
+        if body is not None:
+            body.finish()
+            self._calls += body.state == "done"
+        ended = body is None or body.state == "done"
+        self.state = "done" if self._calls and ended else "failed"
+        self._settle()
+
+    def _settle(self) -> None:
+        if self.state == "done":
+            self._context.release()
+        elif self.state == "failed":
+            self._context.refuse()
 
     def run(self) -> Run | None:
         return self._body.run() if self._body is not None else None
@@ -102,7 +117,7 @@ class Block:
             if isinstance(body, NamedCall) and self._may_be_prose(body):
                 self._prose = LOOKAHEAD
                 return new
-            self.state = "done" if self._calls else "failed"
+            self.state = "failed"
             return new
         self._calls += 1
         if self._opening.one_call and not self._in_list:
@@ -160,30 +175,38 @@ class Block:
         """Marks that take no attribute carry the nonce right behind them."""
         nonce, self._nonce_due = self._nonce_due, None
         assert nonce is not None
-        rest = buf[at : at + len(nonce)]
-        if rest == nonce:
-            self._context.evidence = msgspec.structs.replace(self._context.evidence, nonce=True)
-            return at + len(nonce)
+        rest = buf[at : at + len(nonce) + 1]
         if nonce.startswith(rest) and not final:
             self._nonce_due = nonce
             return MORE
+        if rest.startswith(nonce) and not rest[len(nonce) :].isalnum():
+            self._context.evidence = msgspec.structs.replace(self._context.evidence, nonce=True)
+            return at + len(nonce)
         return at
 
     def _stop(self, buf: str, at: int, final: bool) -> int:
         """Behind a literal closer, MORE when it may be one, 0 when it is none."""
         for stop in self._opening.stops:
             if buf.startswith(stop, at):
-                self.state = "done" if self._calls else "failed"
-                return at + len(stop)
+                return self._stopped(buf, at + len(stop), stop, final)
         rest = buf[at : at + 64]
         if not final and any(stop.startswith(rest) for stop in self._opening.stops):
             return MORE
         return 0
 
+    def _stopped(self, buf: str, end: int, stop: str, final: bool) -> int:
+        """The block is closed, with or without a call in it. A fence may be closed by a longer run."""
+        while stop[0] in "`~" and buf[end : end + 1] == stop[0]:
+            end += 1
+        if stop[0] in "`~" and end == len(buf) and not final:
+            return MORE
+        self.state = "done"
+        return end
+
     def _dispatch(self, buf: str, pos: int, at: int, final: bool) -> int:
         char = buf[at]
         if self._opening.name:
-            return self._named(buf, at)
+            return self._begin(NamedCall(self._context, self._opening.name), at)
         if char == "{":
             return self._begin(JsonCalls(self._context, canonical=self._opening.single), at)
         if char == "[":
@@ -195,12 +218,18 @@ class Block:
         if char == "`":
             return self._fence(buf, pos, at, final)
         if (char.isalpha() or char in "_$") and self._opening.wrapper != "weak":
-            return self._begin(NamedCall(self._context), at)
+            return self._word(buf, pos, at, final)
+        if char in "})" and self._calls and at == pos:
+            return at + 1  # a closer too many
         return self._leave(pos)
 
-    def _named(self, buf: str, at: int) -> int:
-        """The mark itself gave the name."""
-        return self._begin(NamedCall(self._context, self._opening.name), at)
+    def _word(self, buf: str, pos: int, at: int, final: bool) -> int:
+        """A word: the name of a call. Behind a call it may be text, so it must look like one at once."""
+        if not self._calls or _NEXT_CALL(buf, at) is not None:
+            return self._begin(NamedCall(self._context), at)
+        begun = _NEXT_BEGUN(buf, at)
+        reached = begun is not None and begun.end() == len(buf) and len(buf) - at < LOOKAHEAD
+        return MORE if reached and not final else self._leave(pos)
 
     def _begin(self, body: Body, at: int) -> int:
         self._body = body
@@ -251,30 +280,45 @@ class Block:
         if isinstance(tag, int):
             return MORE if tag == MORE else self._leave(pos)
         name = tag.name
-        if name in _THINKING and tag.kind == "open":
-            return self._skip_thinking(buf, tag.end, name, final, at)
+        if name in _THINKING:
+            return self._leave(pos) if closing else self._skip_thinking(buf, tag.end, name, final, at)
         if name in _SKIPPED and not (closing and self._calls):
             return tag.end
         if tag.kind == "close" or name in BLOCK_CLOSERS:
-            self.state = "done" if self._calls else "failed"
-            return tag.end
+            return self._closed(tag.end)
         if self._opening.wrapper == "weak":
             return self._leave(pos)
         return self._call_tag(name, pos, at, tag.end, bool(tag.value or tag.attributes))
+
+    def _closed(self, end: int) -> int:
+        """A closing tag: of a block inside this one, or of this one, under whatever name."""
+        if self._nested:
+            self._nested -= 1
+        else:
+            self.state = "done"
+        return end
 
     def _call_tag(self, name: str, pos: int, at: int, end: int, named: bool) -> int:
         if name in CALL_TAGS and not named and name == "invoke":
             return end  # `<invoke>{json}</invoke>`
         if name in BLOCK_TAGS:
-            self._nested += 1
-            return end if not self._calls and self._nested <= _MAX_NESTED else self._leave(pos)
-        if name in CALL_TAGS or name in NAME_TAGS or self._is_call(name):
+            if self._opening.stops and self._nested < _MAX_NESTED and self._may_nest(name):
+                self._nested += 1
+                return end
+            return self._leave(pos)
+        if (name in CALL_TAGS and named) or self._is_call(name):
             return self._begin(TagCalls(self._context), at)
         return self._leave(pos)
 
+    def _may_nest(self, name: str) -> bool:
+        """Whether a block tag opens a block inside this one, rather than the next one beside it."""
+        return not self._calls or f"</{name}>" not in self._opening.stops
+
     def _is_call(self, name: str) -> bool:
-        """Any other tag between strong marks is named like the tool."""
-        return bool(name) and not name.startswith("|")
+        """Any other tag between strong marks is named like the tool; behind a call only a tool's own name is."""
+        if self._calls:
+            return bool(self._context.desk.knows(name))
+        return not name.startswith("|")
 
     def _skip_thinking(self, buf: str, end: int, name: str, final: bool, at: int) -> int:
         close = buf.find(f"</{name}>", end)

@@ -30,9 +30,22 @@ class Context:
 
     def builder(self) -> CallBuilder:
         """A new candidate in this block."""
-        builder = CallBuilder(self.desk, self.evidence)
+        builder = CallBuilder(self.desk, self.evidence, waits=self.evidence.wrapper != "strong")
         self.builders.append(builder)
         return builder
+
+    def release(self) -> None:
+        """The block has ended well: judge the calls that waited for that."""
+        for builder in self._waiting():
+            builder.decide()
+
+    def refuse(self) -> None:
+        """The block turned out to be something else, and so did its calls."""
+        for builder in self._waiting():
+            builder.fail("not_a_call")
+
+    def _waiting(self) -> list[CallBuilder]:
+        return [builder for builder in self.builders if builder.state == "tail"]
 
 
 class Body:

@@ -98,7 +98,8 @@ class JsonCalls(Body):
 
     def feed(self, buf: str, pos: int, final: bool) -> int:
         json = self._json
-        while self.state == "open":
+        seen = self.context.desk.calls_seen
+        while self.state == "open" and self.context.desk.calls_seen == seen:
             new = json.feed(buf, pos, final, pause=True)
             self._drain()
             if self.state == "open" and json.status != "open":
@@ -115,6 +116,12 @@ class JsonCalls(Body):
             self._fail("not_json")
 
     def finish(self) -> None:
+        in_list = len(self._frames) == 1 and self._frames[0].is_list and bool(self.context.builders)
+        if in_list and self._json.closers == "]":
+            self.state = "done"  # only the bracket behind the last call is missing
+            return
+        if in_list:
+            self.context.builder().cut()
         for frame in self._frames:
             if frame.builder is not None and not frame.is_list:
                 frame.builder.cut()

@@ -25,10 +25,10 @@ __all__ = ["ACTION", "CHANNEL", "ChannelReader", "ReactReader"]
 ACTION = Opening("react")
 CHANNEL = Opening("harmony", at_mark=True)
 
-_INPUT = re.compile(r"\s*Action Input:[ \t]*").match
-_INPUT_BEGUN = re.compile(
-    r"\s*(?:A(?:c(?:t(?:i(?:o(?:n(?: (?:I(?:n(?:p(?:u(?:t:?)?)?)?)?)?)?)?)?)?)?)?)?[ \t]*"
-).fullmatch
+_INPUT = re.compile(r"\s*Action Input:\s*").match
+_INPUT_BEGUN = re.compile(r"\s*(?:A(?:c(?:t(?:i(?:o(?:n(?: (?:I(?:n(?:p(?:u(?:t:?)?)?)?)?)?)?)?)?)?)?)?)?\s*").fullmatch
+_FENCE_END = re.compile(r"\s{0,64}```").match
+_FENCE_END_BEGUN = re.compile(r"\s{0,64}`{0,2}").fullmatch
 _TOOL = re.compile(r"[A-Za-z_][\w.-]{0,127}").fullmatch
 _WRAPPED = re.compile(r"[A-Za-z_]\w{0,63}\((?=\{)").match
 _RECIPIENT = re.compile(r"to=(?:functions\.)?([\w.-]{1,128})").search
@@ -77,6 +77,10 @@ class LineReader:
         self.state = "failed"
         return pos
 
+    def _reopen(self) -> None:
+        """The arguments are complete, but something that belongs to them follows."""
+        self.state = "open"
+
     def _done(self, pos: int) -> int:
         self.state = "done"
         return pos
@@ -88,17 +92,28 @@ class ReactReader(LineReader):
     def __init__(self, desk: Desk, evidence: Evidence) -> None:
         super().__init__(desk, evidence, ("\nObservation:",))
         self._name = ""
-        self._text = False
+        self._fenced = False
         self._builder: CallBuilder | None = None
 
     def _step(self, buf: str, pos: int, final: bool) -> int:
         if self._inner is not None:
-            return self._feed_inner(self._inner, buf, pos, final)
+            return self._read_arguments(self._inner, buf, pos, final)
         if not self._name:
             return self._read_name(buf, pos, final)
         if self._builder is None:
             return self._read_label(buf, pos, final)
         return self._read_input(self._builder, buf, pos, final)
+
+    def _read_arguments(self, inner: ArgumentsBody, buf: str, pos: int, final: bool) -> int:
+        if inner.state == "open":
+            new = self._feed_inner(inner, buf, pos, final)
+            if self._fenced and self.state == "done":
+                self._reopen()
+            return new
+        closer = _FENCE_END(buf, pos)
+        if closer is None and _FENCE_END_BEGUN(buf, pos) is not None and not final:
+            return MORE
+        return self._done(pos if closer is None else closer.end())
 
     def _read_name(self, buf: str, pos: int, final: bool) -> int:
         eol = buf.find("\n", pos, pos + LOOKAHEAD)
@@ -127,8 +142,9 @@ class ReactReader(LineReader):
             return wrapped.end()
         if buf[pos] == "{" or buf.startswith("```", pos):
             if buf[pos] == "`":
-                eol = buf.find("\n", pos)
-                return MORE if eol < 0 and not final else self._fail(pos) if eol < 0 else eol + 1
+                eol = buf.find("\n", pos, pos + LOOKAHEAD)
+                self._fenced = eol >= 0
+                return eol + 1 if eol >= 0 else MORE if len(buf) - pos < LOOKAHEAD else self._fail(pos)
             builder.go_live()
             self._inner = ArgumentsBody(self._context, builder)
             return pos
@@ -156,6 +172,9 @@ class ChannelReader(LineReader):
     def _step(self, buf: str, pos: int, final: bool) -> int:
         if self._inner is not None:
             return self._feed_inner(self._inner, buf, pos, final)
+        evidence = self._context.evidence
+        if evidence.in_fence or evidence.in_code:
+            return self._fail(pos)
         end = buf.find(_MESSAGE, pos, pos + _MAX_HEADER)
         if end < 0:
             return MORE if not final and len(buf) - pos < _MAX_HEADER else self._fail(pos)
@@ -167,12 +186,11 @@ class ChannelReader(LineReader):
         if nonce is not None and nonce in header:
             self._context.evidence = msgspec.structs.replace(self._context.evidence, nonce=True)
         is_code = "<|constrain|>code" in header
-        if recipient is None or recipient.group(1) in ("assistant", "user") or is_code:
+        if recipient is None or recipient.group() in ("to=assistant", "to=user") or is_code:
             self.channel = "analysis" if header.rpartition("<|channel|>")[2].startswith("analysis") else "final"
             return self._done(end)
         builder = self._context.builder()
         if not builder.take_name(clean_name(recipient.group(1))):
-            self.channel = "final"
-            return self._done(end)
+            return self._fail(end)
         self._inner = ArgumentsBody(self._context, builder)
         return end

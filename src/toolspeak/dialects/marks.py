@@ -55,6 +55,7 @@ OPENINGS: dict[str, Opening] = {
 THINKING = frozenset(
     {"think", "thinking", "thought", "reasoning", "|START_THINKING|", "|begin_of_thought|", "|channel", "|open|think"}
 )
+_LABELS = {"|channel": Opening("gemma", preamble="thought\n")}
 THINKING_ENDS = frozenset({"|END_THINKING|", "|end_of_thought|", "channel|", "|close|think"})
 TURN_ENDS = frozenset({"|end|", "|return|"})
 #: Marks that only a tool result stands behind.
@@ -119,6 +120,7 @@ LINES: dict[str, tuple[Role, Opening | None]] = {
     "TOOL_CALL\n": ("open", Opening("perl", stops=("/TOOL_CALL",))),
     "to=functions.": ("open", CHANNEL),
     "Action:": ("open", ACTION),
+    ">>>": ("open", Opening("functionary", "bare", one_call=True)),
     "Final Answer:": ("final", None),
     "Observation:": ("result", None),
     "Tool result:": ("result", None),
@@ -130,6 +132,7 @@ LINES: dict[str, tuple[Role, Opening | None]] = {
 _BEHIND = {"functools[": len("functools")}
 #: Info strings of fences that hold calls, and of fences that may.
 ACTION_FENCES = frozenset({"json action", "action", "tool_call", "tool_calls", "tool_code", "json tool_call", "tool"})
+RESULT_FENCES = frozenset({"json result", "result", "tool_result", "tool_response", "tool_output"})
 JSON_FENCES = frozenset({"", "json", "jsonc", "json5", "JSON"})
 _FENCE_NAME = re.compile(r"tool[ :]([A-Za-z_][\w.-]{0,127})").fullmatch
 
@@ -150,8 +153,8 @@ _WORD = re.compile(r"[A-Za-z_$][\w$.:-]*").match
 _FIRST_KEY = re.compile(r"\{\s{0,64}[\"'“”]?([A-Za-z_]{1,16})[\"'“”]?\s{0,16}[:=]").match
 _FIRST_KEY_BEGUN = re.compile(r"\{\s{0,64}(?:[\"'“”]?(?:[A-Za-z_]{1,16}(?:[\"'“”]?\s{0,16})?)?)?").fullmatch
 _LIST = re.compile(r"\[\s{0,64}").match
-_PYTHON = re.compile(r"([A-Za-z_][\w.]{0,127})\(").match
-_PYTHON_BEGUN = re.compile(r"(?:[A-Za-z_][\w.]{0,127})?").fullmatch
+_PYTHON = re.compile(r"([A-Za-z_][\w.-]{0,127})\(").match
+_PYTHON_BEGUN = re.compile(r"(?:[A-Za-z_][\w.-]{0,127})?").fullmatch
 _AFTER_NAME = re.compile(r"[\t ]{0,8}(?:\(|\{|\[ARGS\]|:?\s{0,8}(?:\{|<(?=[^|])))").match
 _AFTER_NAME_BEGUN = re.compile(r"[\t ]{0,8}(?:\[(?:A(?:R(?:GS?)?)?)?|:?\s{0,8}<?)?").fullmatch
 _WINDOW = 160
@@ -159,7 +162,6 @@ _WINDOW = 160
 _BARE_JSON = Opening("json", "bare", at_mark=True, one_call=True)
 _BARE_PYTHON = Opening("pythonic", "bare", at_mark=True, one_call=True)
 _BARE_NAME = Opening("name", "bare", at_mark=True, one_call=True)
-_FENCED_JSON = Opening("json_fence", "weak", stops=("```", "~~~"))
 
 
 class Marks:
@@ -185,7 +187,7 @@ class Marks:
     def tag(self, name: str, closing: bool) -> tuple[Role, Opening | None] | None:
         """What a tag of this folded name means."""
         if name in THINKING:
-            return ("think_end" if closing else "think"), None
+            return ("think_end" if closing else "think"), _LABELS.get(name)
         if name in THINKING_ENDS:
             return "think_end", None
         if name in TURN_ENDS:
@@ -251,17 +253,24 @@ class Marks:
 
     # ---- fences
 
-    def fence(self, info: str) -> Opening | None:
-        """What a code fence with this info string opens."""
-        if self._desk.nonce is not None:
-            info = info.removesuffix(self._desk.nonce).rstrip()
+    def is_result(self, info: str) -> bool:
+        """Whether a code fence with this info string holds a tool result."""
+        return self._unsigned(info) in RESULT_FENCES
+
+    def _unsigned(self, info: str) -> str:
+        words, _, last = info.rpartition(" ")
+        return words.rstrip() if self._desk.nonce is not None and last == self._desk.nonce else info
+
+    def fence(self, info: str, marks: str) -> Opening | None:
+        """What a code fence of these marks with this info string opens."""
+        info = self._unsigned(info)
         if info in ACTION_FENCES:
-            opening = Opening("action", stops=("```", "~~~"))
+            opening = Opening("action", stops=(marks,))
         elif info in JSON_FENCES:
-            opening = _FENCED_JSON
+            opening = Opening("json_fence", "weak", stops=(marks,))
         else:
             named = _FENCE_NAME(info)
-            opening = None if named is None else Opening("action", stops=("```", "~~~"), name=named.group(1))
+            opening = None if named is None else Opening("action", stops=(marks,), name=named.group(1))
         return opening if self._counts(opening) else None
 
     # ---- bare calls

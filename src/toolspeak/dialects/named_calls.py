@@ -79,7 +79,9 @@ class NamedCall(Body):
     def finish(self) -> None:
         if self._inner is not None:
             self._inner.finish()
-        elif self._name and self._loud and self._raw == self._name and self.context.desk.knows(self._name):
+            self.state = self._inner.state
+            return
+        if self._name and self._loud and self._raw == self._name and self.context.desk.knows(self._name):
             self._start().cut()
         self.state = "failed"
 
@@ -116,7 +118,7 @@ class NamedCall(Body):
         assert blank is not None
         at = blank.end()
         if at == len(buf):
-            return MORE if not final and at - pos < LOOKAHEAD else self._fail(pos)
+            return MORE if at - pos < LOOKAHEAD else self._fail(pos)
         char = buf[at]
         if char == "(" and at == pos:
             return self._begin(ArgumentsBody(self.context, self._start(), call=True), at)

@@ -52,7 +52,7 @@ Style: TypeAlias = Callable[[Sequence[ToolCall], str | None], str]
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
 _TAG_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*").fullmatch
-_FENCE_RUN = re.compile(r"`{3,}").findall
+_GEMMA_QUOTE = '<|"|>'
 
 
 def with_nonce(mark: str, nonce: str | None) -> str:
@@ -242,20 +242,30 @@ def pythonic(calls: Sequence[ToolCall], nonce: str | None) -> str:
 def gemma(calls: Sequence[ToolCall], nonce: str | None) -> str:
     """`call:name{key:<|"|>text<|"|>}` between tokens."""
     mark = with_nonce("<|tool_call>", nonce)
-    return "".join(
-        f"{mark}call:{call.name}{_quoted(call.arguments, '<|' + chr(34) + '|>')}<tool_call|>" for call in calls
-    )
+    return "".join(f"{mark}call:{call.name}{_raw_quoted(call, _GEMMA_QUOTE)}<tool_call|>" for call in calls)
 
 
 def functiongemma(calls: Sequence[ToolCall], nonce: str | None) -> str:
     """`call:name{key:<escape>text<escape>}` between tags."""
     mark = with_nonce("<start_function_call>", nonce)
-    return "".join(f"{mark}call:{call.name}{_quoted(call.arguments, '<escape>')}<end_function_call>" for call in calls)
+    return "".join(f"{mark}call:{call.name}{_raw_quoted(call, '<escape>')}<end_function_call>" for call in calls)
+
+
+def _raw_quoted(call: ToolCall, quote: str) -> str:
+    """The arguments with raw quotes around their texts; as JSON when a text holds the quote itself."""
+    return _quoted(call.arguments, quote) if _fits_quotes(call.arguments, quote) else to_json(call.arguments)
+
+
+def _fits_quotes(value: JSONValue, quote: str) -> bool:
+    if is_object(value):
+        return all(_fits_quotes(key, quote) and _fits_quotes(item, quote) for key, item in value.items())
+    if is_array(value):
+        return all(_fits_quotes(item, quote) for item in value)
+    return not isinstance(value, str) or quote not in value + quote[:-1]
 
 
 def _quoted(value: JSONValue, quote: str) -> str:
-    """The value with raw quotes around its texts, as far as they allow."""
-    if isinstance(value, str) and quote not in value + quote[:-1]:
+    if isinstance(value, str):
         return f"{quote}{value}{quote}"
     if is_object(value):
         return "{" + ",".join(f"{_python_key(key)}:{_quoted(item, quote)}" for key, item in value.items()) + "}"
@@ -268,7 +278,7 @@ def _quoted(value: JSONValue, quote: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;")
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace("\r", "&#13;")
 
 
 def _text(value: JSONValue) -> str:
@@ -279,7 +289,7 @@ def _text(value: JSONValue) -> str:
 def _inline(value: JSONValue) -> str:
     """The same on the line of the tags; text that begins with a line break gets lines of its own."""
     text = _text(value)
-    return f"\n{text}\n" if text.startswith(("\n", "\r")) else text
+    return f"\n{text}\n" if text.startswith("\n") else text
 
 
 def _fits_tags(call: ToolCall) -> bool:
@@ -349,12 +359,18 @@ def _pair_value(value: JSONValue) -> str:
 
 def tool_tag(calls: Sequence[ToolCall], nonce: str | None) -> str:
     """A tag named like the tool around tags named like the parameters."""
-    return "\n".join(f"{with_nonce(f'<{call.name}>', nonce)}\n{_children(call)}</{call.name}>" for call in calls)
+    return "\n".join(_tool_element(call, nonce) for call in calls)
+
+
+def _tool_element(call: ToolCall, nonce: str | None) -> str:
+    """A tool whose name is a mark of its own is named by an attribute instead."""
+    if call.name in _MARKS:
+        return functionary([call], nonce)
+    return f"{with_nonce(f'<{call.name}>', nonce)}\n{_children(call)}</{call.name}>"
 
 
 def _children(call: ToolCall) -> str:
-    plain = _fits_tags(call) and call.name not in call.arguments
-    if not plain:
+    if not _fits_tags(call) or not _TAGS_WITH_A_MEANING.isdisjoint({call.name} & call.arguments.keys() or call.arguments):
         return to_json(call.arguments) + "\n"
     return "".join(f"<{key}>\n{_text(value)}\n</{key}>\n" for key, value in call.arguments.items())
 

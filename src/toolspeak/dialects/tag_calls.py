@@ -119,7 +119,7 @@ class TagCalls(Body):
         self._place.prefixed = "DSML" in buf[pos : tag.end]
         name = self._name_in(tag)
         if name:
-            self._take(name)
+            self._take(name, hold=tag.kind != "self")
         elif self.context.desk.knows(tag.name) or not self._is_reserved(tag):
             self._take_tag(tag)
         elif tag.name in NAME_TAGS:
@@ -143,10 +143,10 @@ class TagCalls(Body):
         named = tag.value or next((tag.attributes[key] for key in NAME_ATTRIBUTES if key in tag.attributes), "")
         return named.partition(" ")[0]  # what follows a space is a nonce
 
-    def _take(self, name: str) -> None:
-        """The name is known."""
-        self._phase = self._between
-        if not self._builder.take_name(name) and self._builder.stops_region:
+    def _take(self, name: str, hold: bool = False) -> None:
+        """The name is known. Behind an opening tag the call is held until its body shows that it is no mention."""
+        self._phase = self._proof if hold else self._between
+        if not self._builder.take_name(name, hold=hold) and self._builder.stops_region:
             self.state = "failed"
         self._place.schema = self.context.desk.schema(name)
 
@@ -162,7 +162,7 @@ class TagCalls(Body):
         """`<tool_name>NAME</tool_name>`."""
         end = buf.find("<", pos)
         if end < 0:
-            return MORE if len(buf) - pos < LOOKAHEAD and not final else self._fail(pos)
+            return MORE if len(buf) - pos < LOOKAHEAD else self._fail(pos)
         name = buf[pos:end].strip()
         if not name or len(name) > LOOKAHEAD or any(char in name for char in " \n{"):
             return self._fail(pos)
@@ -171,6 +171,17 @@ class TagCalls(Body):
             return MORE if tag == MORE else self._fail(pos)
         self._take(name)
         return tag.end if tag.kind == "close" else end
+
+    def _proof(self, buf: str, pos: int, final: bool) -> int:
+        """The first visible character behind the opening tag: a tag or JSON, or else this was a mention in prose."""
+        at = self._blank(buf, pos, final)
+        if at == MORE or at == len(buf):
+            return MORE if at == MORE or at - pos < LOOKAHEAD else self._fail(pos)
+        if buf[at] not in "<{`":
+            return self._fail(pos)
+        self._builder.go_live()
+        self._phase = self._between
+        return at
 
     # ---- a body that is held as a whole
 
@@ -214,7 +225,7 @@ class TagCalls(Body):
         return self._end_body(tag.end)
 
     def _end_body(self, end: int, missing: bool = False) -> int:
-        arguments = body_of("".join(self._text), self._place.schema)
+        arguments = body_of("".join(self._text), self._place.schema, self.context.evidence.line_start)
         if arguments is None:
             return self._fail(end, "no_arguments")
         self._values = arguments
@@ -313,7 +324,7 @@ class TagCalls(Body):
         """`<arg_key>KEY</arg_key>` or `<parameter>KEY</parameter>`."""
         end = buf.find("<", pos)
         if end < 0:
-            return MORE if len(buf) - pos < LOOKAHEAD and not final else self._fail(pos)
+            return MORE if len(buf) - pos < LOOKAHEAD else self._fail(pos)
         tag = lex_tag(buf, end, final)
         if isinstance(tag, int):
             return MORE if tag == MORE else self._fail(pos)
@@ -406,7 +417,7 @@ class TagCalls(Body):
 
     def _after_value(self, tag: Tag, at: int) -> int:
         self._phase = self._between
-        if tag.kind == "close" and (tag.name in (self._closer, self._key) or tag.name in PARAMETER_TAGS):
+        if tag.kind == "close" and (tag.name == self._closer or tag.name in PARAMETER_TAGS):
             return tag.end
         self._builder.note(Note("missing_close_tag", self._key[:64]))
         return at

@@ -28,9 +28,10 @@ __all__ = ["TagValue", "ValuePlace"]
 
 #: Where a flowing value must be looked at; a line break matters only before a tag.
 _INTERRUPT = re.compile(
-    r"<(?=[!A-Za-z|｜]|/[\s\w|｜]|/?\Z)|&(?=[#a-zA-Z]|\Z)|\](?=<|\Z)|\n(?=[ \t]*+(?:<[/!A-Za-z|｜]|<?\Z))"
+    r"<(?=[!A-Za-z|｜]|/[\s\w|｜]|/?\Z)|&(?=[#a-zA-Z]|\Z)|\](?=<|\Z)|\r\Z"
+    r"|\r?\n(?=[ \t]*+(?:<[/!A-Za-z|｜]|<?\Z))"
 ).search
-_PLAIN = re.compile(r"[^<&\]\n\ud800-\udfff]*+(?:\n(?=[ \t]*+[^\s<])[^<&\]\n\ud800-\udfff]*+)*+").fullmatch
+_PLAIN = re.compile(r"[^<&\]\r\n\ud800-\udfff]*+(?:\r?\n(?=[ \t]*+[^\s<])[^<&\]\r\n\ud800-\udfff]*+)*+").fullmatch
 _ENTITY = re.compile(r"&#?\w{1,8};").match
 _ENTITY_BEGUN = re.compile(r"&#?\w{0,8}").fullmatch
 
@@ -69,6 +70,7 @@ class TagValue:
         self._phase: Callable[[str, int, bool], int] = self._lead if flows else self._hold
         self._interrupts = {
             "\n": self._flow_newline,
+            "\r": self._flow_newline,
             "&": self._flow_entity,
             "]": self._flow_noise,
             "<": self._flow_tag,
@@ -95,7 +97,7 @@ class TagValue:
             record(fragment)
             return CallArgs(index, fragment)
 
-        return Run(_PLAIN, pass_on, room, "\n", grow)
+        return Run(_PLAIN, pass_on, room, "\n\r", grow)
 
     # ---- what ends a value
 
@@ -114,7 +116,7 @@ class TagValue:
     def _may_end(self, name: str, closing: bool, after: str) -> bool:
         place = self._place
         if closing:
-            if name in (self._closer, self._key) or (name == place.own and name):
+            if name == self._closer or (name == place.own and name):
                 return True
             return (not place.markup or place.prefixed) and (name in PARAMETER_TAGS or name in CALL_ENDS)
         if place.markup:
@@ -167,7 +169,10 @@ class TagValue:
 
     def _flow_newline(self, buf: str, pos: int, final: bool) -> int:
         """The line break before the closing tag is not part of the value."""
-        at = pos + 1
+        newline = "\r\n" if buf[pos] == "\r" else "\n"
+        if not buf.startswith(newline, pos):
+            return MORE if pos + 1 == len(buf) and not final else self._say("\r", pos + 1)
+        at = pos + len(newline)
         limit = pos + LOOKAHEAD
         while at < len(buf) and at < limit and buf[at] in " \t":
             at += 1
@@ -179,7 +184,7 @@ class TagValue:
                 return MORE
             if tag is not None:
                 return at
-        return self._say("\n", pos + 1)
+        return self._say(newline, pos + len(newline))
 
     def _flow_entity(self, buf: str, pos: int, final: bool) -> int:
         entity = _ENTITY(buf, pos)

@@ -101,8 +101,11 @@ def _json_or(text: str, otherwise: str) -> JSONValue:
     return read.value
 
 
-def body_of(raw: str, schema: ArgumentSchema) -> JSONObject | None:
-    """The arguments in the body of a tag named like a tool: elements, YAML, or the text of its only string."""
+def body_of(raw: str, schema: ArgumentSchema, line_start: bool) -> JSONObject | None:
+    """The arguments in the body of a tag named like a tool: elements, YAML, or the text of its only string.
+
+    Text without structure counts only where the tag begins a line; elsewhere a sentence mentions the tag.
+    """
     if not raw.strip():
         return {}
     mapping = read_yaml(raw)
@@ -114,7 +117,7 @@ def body_of(raw: str, schema: ArgumentSchema) -> JSONObject | None:
     nested = tree(raw, schema)
     if nested and not (schema.names and _has_text_outside(raw)):
         return nested
-    return _only_text(raw, schema)
+    return _only_text(raw, schema) if line_start or has_structure(raw) else None
 
 
 def _keyed_lines(raw: str, schema: ArgumentSchema) -> JSONObject | None:

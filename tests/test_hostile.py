@@ -1,0 +1,114 @@
+"""Hostile text: whatever the shape, twice the text takes about twice the time and nothing is called or raised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import process_time
+
+import pytest
+
+from toolspeak import Reply, Scanner, fold
+
+pytestmark = [pytest.mark.requirement("R-T12"), pytest.mark.no_cover]
+
+SMALL, LARGE = 128 * 1024, 256 * 1024
+CHUNK = 64
+#: Twice as much for linear work, four times as much for quadratic work.
+MOST_GROWTH = 3.0
+#: Less than this, in seconds of CPU for the large text, says nothing about growth; it is 4 MB a second.
+TOO_LITTLE = 0.06
+
+FILE = {
+    "type": "object",
+    "properties": {"path": {"type": "string"}, "content": {"type": "string"}, "lines": {"type": "integer"}},
+    "required": ["content"],
+}
+TOOLS = [{"name": "write_file", "parameters": FILE}, {"name": "f"}]
+OPEN = '<tool_call>{"name":"write_file","arguments":{"path":"a.py","content":"'
+
+
+def repeat(unit: str, before: str = "") -> Callable[[int], str]:
+    return lambda size: before + unit * max(1, (size - len(before)) // len(unit))
+
+
+def nested_fences(size: int) -> str:
+    marks = ["`" * count for count in range(3, 7)] + ["~" * count for count in range(3, 7)]
+    return repeat("".join(f"{mark}json action\n{{\n" for mark in marks))(size)
+
+
+SHAPES: dict[str, Callable[[int], str]] = {
+    "unclosed openers": repeat("<tool_call>"),
+    "unclosed openers, one a line": repeat("<tool_call>\n"),
+    "unclosed openers of many kinds": repeat('<tool_call><function=f>[TOOL_CALLS]```json action\n<invoke name="f">'),
+    "brace storm": repeat("{"),
+    "brace storm in lines": repeat(' {"name": {'),
+    "brace storm in a call": repeat('{"a":', '<tool_call>{"name":"write_file","arguments":'),
+    "bracket storm": repeat("[ "),
+    "quote storm in a call": repeat('"', OPEN),
+    "quotes and spaces in a call": repeat('" ', OPEN),
+    "quotes and commas in a call": repeat('", "', OPEN),
+    "quote storm in a bare call": repeat('"', '{"tool": "write_file", "args": {"content": "'),
+    "nested fences": nested_fences,
+    "a fence that never closes": repeat("```\n", "````\n"),
+    "ticks at the start of a line": repeat("`"),
+    "ticks in the middle of a line": repeat("`", "a "),
+    "pairs of ticks": repeat("`` "),
+    "tildes": repeat("~"),
+    "backslashes in a string": repeat("\\", OPEN),
+    "backslashes and quotes in a string": repeat('\\"', OPEN),
+    "almost marks": repeat("<tool_cal <|tool_cal [TOOL_CALL <invoke nam "),
+    "almost closers in a string": repeat("</tool_cal</tool_cal", OPEN),
+    "thinking, opened again and again": repeat("<think>"),
+    "thinking, opened and closed": repeat("<think>a</think>"),
+    "thinking that ends where none began": repeat("</think>"),
+    "unclosed tag values": repeat("<b>", "<tool_call><function=write_file><parameter=content>"),
+    "unclosed parameters": repeat("<parameter=content>", "<tool_call><function=write_file>"),
+    "unclosed tags with quotes": repeat('<invoke name="', ""),
+    "angles": repeat("<"),
+    "tool names, one a line": repeat("write_file\n"),
+    "tool names that open": repeat("write_file("),
+    "tool tags": repeat("<write_file>"),
+    "actions without input": repeat("Action: write_file\n"),
+    "DSML prefixes": repeat("<｜DSML｜"),
+    "DSML prefixes and names": repeat('<｜｜DSML｜｜invoke name="f">'),
+    "harmony headers": repeat("<|channel|>commentary to=functions.f"),
+    "bare calls of nobody": repeat('{"tool": "nothing", "args": {}}\n'),
+    "weak calls one behind the other": repeat('```json\n{"name": "f"}\n```\n'),
+    "space behind a weak call": repeat(" .", '```json\n{"name": "f"}\n```\n'),
+    "blank lines": repeat("\n \n"),
+    "entities": repeat("&amp;", "<tool_call><function=write_file><parameter=content>"),
+    "minimax noise": repeat("]<]minimax"),
+}
+
+
+def scan(text: str) -> tuple[float, Reply]:
+    """The CPU seconds that a text takes in chunks, and what it means."""
+    scanner = Scanner(TOOLS)
+    events = []
+    started = process_time()
+    for start in range(0, len(text), CHUNK):
+        events += scanner.feed(text[start : start + CHUNK])
+    events += scanner.close()
+    return process_time() - started, fold(events)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_time_grows_with_the_length_of_the_text(shape: str):
+    small, large = SHAPES[shape](SMALL), SHAPES[shape](LARGE)
+    growth = 0.0
+    for _ in range(3):  # a busy machine may spoil one measurement
+        (short, _), (long, _) = scan(small), scan(large)
+        growth = long / short if long > TOO_LITTLE else 1.0
+        if growth < MOST_GROWTH:
+            return
+    raise AssertionError(f"twice the text took {growth:.1f} times as long")
+
+
+CALLING = {"weak calls one behind the other", "space behind a weak call", "DSML prefixes and names"}
+
+
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape not in CALLING])
+def test_hostile_text_calls_nothing(shape: str):
+    text = SHAPES[shape](4096)
+    _, reply = scan(text)
+    assert reply.calls == ()
