@@ -29,7 +29,20 @@ Action Input:  Observation:  Final Answer:  Tool result:  to=functions.f  tool_c
 ```json action  ```json action k7  hello  world  key: value  - x  é  🌍  <tool_call>{"name":"f","arguments":{}}</tool_call>
 """
 FRAGMENTS = [part for line in _FRAGMENTS.strip().splitlines() for part in line.split("  ")]
-FRAGMENTS += ["\n", "\n\n", " ", "  ", "\t", "\r\n", "\u00a0", "\ud800", "TOOL_CALL\n", "hello ", ". ", '```json\n{"name":"f"}\n```']
+FRAGMENTS += [
+    "\n",
+    "\n\n",
+    " ",
+    "  ",
+    "\t",
+    "\r\n",
+    "\u00a0",
+    "\ud800",
+    "TOOL_CALL\n",
+    "hello ",
+    ". ",
+    '```json\n{"name":"f"}\n```',
+]
 
 FILE = {
     "type": "object",

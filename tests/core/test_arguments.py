@@ -280,7 +280,7 @@ def test_json_text_is_strict_and_short():
 
 
 TREES = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 9) | st.text("ab\"\\é\n😀", max_size=4),
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text('ab"\\é\n😀', max_size=4),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("ab", max_size=2), inner, max_size=3),
     max_leaves=8,
 )

@@ -331,7 +331,7 @@ def test_weak_evidence_never_goes_live():
 @pytest.mark.requirement("R-E4")
 @pytest.mark.parametrize(("echoed", "expected"), [({"a": "x"}, ("text", "echo")), ({"a": "y"}, ("call", "accepted"))])
 def test_a_name_that_stands_in_an_untrusted_text_is_held_until_its_arguments_are_compared(echoed: Any, expected: Any):
-    desk, builder = begin(desk=Desk(TOOLS, untrusted=("f",), find_calls=lambda text: [("f", echoed)]))
+    desk, builder = begin(desk=Desk(TOOLS, untrusted=("f",), find_calls=lambda text, name: [echoed]))
     builder.take_name("f")
     builder.tokens(WHOLE)
     builder.go_live()

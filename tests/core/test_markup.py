@@ -169,7 +169,7 @@ def test_entities_are_decoded_once(text: str, meaning: str):
     assert unescape(text) == meaning
 
 
-@given(st.text(st.sampled_from('<>/="\'“” ab|｜:\n&;'), max_size=40), st.integers(0, 40))
+@given(st.text(st.sampled_from("<>/=\"'“” ab|｜:\n&;"), max_size=40), st.integers(0, 40))
 def test_more_text_changes_an_answer_only_from_not_yet(text: str, cut: int):
     text = "<" + text
     early = lex_tag(text[: cut + 1], 0, False)

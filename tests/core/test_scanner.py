@@ -7,7 +7,7 @@ one chunk joined), `end 0`, `refuse 0`, `judge f call accepted`, `note code`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
@@ -115,7 +115,11 @@ STREAMS: dict[str, Stream] = {
     "a brace at the end": [("a {", ["say a "]), (CLOSE, ["say {"])],
     "the first word of a line is held": [("Act", []), ("ually", ["say Actually"]), (CLOSE, [])],
     "the same word elsewhere is not": [("I Act", ["say I Act"]), ("ion: f", ["say ion: f"]), (CLOSE, [])],
-    "halves of a pair": [("a\ud800b", ["say a\ufffdb"]), ("c\udfff", ["say c\ufffd"]), (CLOSE, ["note invalid_unicode"])],
+    "halves of a pair": [
+        ("a\ud800b", ["say a\ufffdb"]),
+        ("c\udfff", ["say c\ufffd"]),
+        (CLOSE, ["note invalid_unicode"]),
+    ],
     "a whole character": [("a😀", ["say a😀"]), ("é", ["say é"]), (CLOSE, [])],
     # ---- code
     "ticks wait for what follows": [("x `", ["say x "]), ("y` z", ["say `y` z"]), (CLOSE, [])],
@@ -166,8 +170,8 @@ STREAMS: dict[str, Stream] = {
         ("bc", ["args 0 bc"]),
         ('","content":"d\\', ['args 0 ","content":"d']),
         ("ne", ["args 0 \\ne"]),
-        ('"}', ['args 0 "']),
-        ("}", ["args 0 }", "end 0", "judge write_file call accepted"]),
+        ('"}', []),
+        ("}", ['args 0 "}', "end 0", "judge write_file call accepted"]),
         ("</tool_", []),
         ("call>bye", ["say bye"]),
         (CLOSE, []),
@@ -190,7 +194,11 @@ STREAMS: dict[str, Stream] = {
     ],
     # ---- calls that must end the answer
     "a weak call waits for the end": [(FENCED, []), ("\n", []), (CLOSE, CALLED)],
-    "a weak call before text": [(FENCED, []), ("\nso", ["judge f text more_follows", f"say {FENCED}\nso"]), (CLOSE, [])],
+    "a weak call before text": [
+        (FENCED, []),
+        ("\nso", ["judge f text more_follows", f"say {FENCED}\nso"]),
+        (CLOSE, []),
+    ],
     "a weak call and punctuation": [(FENCED, []), (".\n", []), (CLOSE, [*CALLED, "say .\n"])],
     "a weak call before a strong one": [
         (f"{FENCED}\n", []),
@@ -425,9 +433,11 @@ def test_a_line_that_is_no_fence_opens_none(line: str):
     assert (why(reply), reply.text) == (["call accepted"], f"{line}\n")
 
 
-def test_a_fence_in_reasoning_hides_the_end_of_reasoning():
-    reply = read("<think>a\n```\n</think>\n```\nb</think>c")
-    assert (reply.reasoning, reply.text) == ("a\n```\n</think>\n```\nb", "c")
+@pytest.mark.requirement("B10")
+@pytest.mark.parametrize("open_code", ["```\n", "```js\nx\n", "`", "a `b"])
+def test_code_that_is_left_open_in_reasoning_does_not_reach_behind_it(open_code: str):
+    reply = read(f"<think>a\n{open_code}</think>\n{CALL}")
+    assert (reply.reasoning, reply.text, len(reply.calls)) == (f"a\n{open_code}", "\n", 1)
 
 
 def test_an_action_fence_in_reasoning_opens_nothing():
@@ -456,9 +466,9 @@ def test_an_action_fence_in_a_line_of_reasoning_opens_nothing():
 )
 def test_a_fence_in_the_middle_of_a_line_counts_only_if_it_names_a_call(info: str, called: bool):
     body = "{}" if info.startswith("tool:") else OBJECT
-    reply = read(f"Use ```{info}\n{body}\n```", policy="strict")
-    assert [candidate.dialect for candidate in reply.candidates] == (["action"] if called else [])[: len(reply.candidates)]
-    assert reply.text == ("Use " if called and reply.calls else f"Use ```{info}\n{body}\n```")
+    reply = read(f"Use ```{info}\n{body}\n```", policy="eager")
+    assert ([candidate.dialect for candidate in reply.candidates] == ["action"]) is called
+    assert reply.text.startswith("Use ```") is not called
 
 
 def test_a_fence_in_the_middle_of_a_fence_line_is_text():
@@ -467,7 +477,7 @@ def test_a_fence_in_the_middle_of_a_fence_line_is_text():
 
 
 def test_an_action_fence_that_holds_no_call_is_a_fence():
-    text = f"```json action\nprose\n{CALL}\n```\n"
+    text = f"```json action\n123\n{CALL}\n```\n"
     reply = read(text + CALL)
     assert (why(reply), reply.text) == (["text in_fence", "call accepted"], text)
 
@@ -496,8 +506,9 @@ def test_a_rejected_declaration_is_a_fence_until_it_closes():
 
 
 def test_ticks_in_a_rejected_declaration_open_no_fence():
-    text = f'<tools>\n{{"name":"f"\n```\n</tools>\n'
-    assert read(text + CALL).text == text
+    text = '<tools>\n{"type": 1}\n```\n</tools>\n'
+    reply = read(text + CALL)
+    assert (reply.text, len(reply.calls)) == (text, 1)
 
 
 # ---- other marks
@@ -517,7 +528,9 @@ def test_a_stray_closer_is_dropped_only_behind_a_call(closer: str):
     assert read(f"{CALL} a{closer}b").text == f" a{closer}b"
 
 
-@pytest.mark.parametrize("noise", ["<s>", "<|START_RESPONSE|>", "]<]minimax[>[", "<|open|>x<|sep|>", "<|close|>x<|sep|>"])
+@pytest.mark.parametrize(
+    "noise", ["<s>", "<|START_RESPONSE|>", "]<]minimax[>[", "<|open|>x<|sep|>", "<|close|>x<|sep|>"]
+)
 def test_marks_of_the_transport_are_dropped(noise: str):
     assert read(f"a {noise}b{noise} c").text == "a b c"
 
@@ -534,7 +547,9 @@ def test_long_tags_are_read_with_the_name_inside():
     assert (reply.reasoning, reply.text, len(reply.calls)) == ("a", "b", 1)
 
 
-@pytest.mark.parametrize("text", ["<|open|>", "<|open|>" + "x" * 300, "<invoke", "<invoke <b", '<tool_call "', "<invoke name='f"])
+@pytest.mark.parametrize(
+    "text", ["<|open|>", "<|open|>" + "x" * 300, "<invoke", "<invoke <b", '<tool_call "', "<invoke name='f"]
+)
 def test_a_tag_that_is_none_is_text(text: str):
     reply = read(f"{text}\n{CALL}")
     assert reply.text.startswith(text)
@@ -542,7 +557,9 @@ def test_a_tag_that_is_none_is_text(text: str):
     assert read(text) == Reply(text=text)
 
 
-@pytest.mark.parametrize("text", ["[TOOL_CALLS]", "[TOOL_CALLS", "[THINKING] a", "[", "]", "{", "[[", '["a"]', "]<]mini", "[f"])
+@pytest.mark.parametrize(
+    "text", ["[TOOL_CALLS]", "[TOOL_CALLS", "[THINKING] a", "[", "]", "{", "[[", '["a"]', "]<]mini", "[f"]
+)
 def test_a_bracket_that_is_no_mark_is_text(text: str):
     assert read(text) == Reply(text=text)
     assert read(f"a {text} b").text == f"a {text} b"
@@ -629,8 +646,8 @@ def test_space_between_weak_calls_is_kept_when_they_are_text():
 
 def test_a_weak_call_in_a_fence_that_goes_on_is_text():
     text = f"```json\n{OBJECT}\nand more\n```\n"
-    reply = read(text + CALL)
-    assert (why(reply), reply.text) == (["text more_follows", "call accepted"], text)
+    reply = read(text)
+    assert (why(reply), reply.text) == (["text more_follows"], text)
 
 
 @pytest.mark.requirement("R-T12")
@@ -667,7 +684,6 @@ def test_the_bound_is_shared_by_calls_that_wait_together():
         "a ```json action\n{",
         "```json action\n",
         "[TOOL_CALLS]",
-        "[TOOL_CALLS]f",
         "<function=f",
         "<function_calls>\n<invoke",
         "Action: f",
@@ -694,6 +710,7 @@ def test_a_candidate_that_never_got_a_name_is_text_in_the_end(text: str):
         '<tool_call>{"name":"f","arguments":',
         '<tool_call>{"name":"f","arguments":{"a":"b',
         '<tool_call>{"name":"f","arguments":{"a":"b"',
+        "[TOOL_CALLS]f",
         '[TOOL_CALLS]f[ARGS]{"a"',
         "<function=f><parameter=a>b",
         '<|channel|>commentary to=functions.f<|message|>{"a',
@@ -718,20 +735,19 @@ def test_the_limits_are_what_the_documents_say():
     assert (MAX_FENCE_LINE, MAX_REJECTED, MAX_TAIL, NONE) == (120, 2000, 4096, -2)
 
 
-GIVEN_UP = ["<tool_call>", "<tool_call>x</tool_call>\n", "[TOOL_CALLS]x\n", "<invoke <b>\n", "```json action\nx\n```\n"]
+GIVEN_UP = ["<tool_call>?</tool_call>", '<tool_call>{"name":"x"}</tool_call>', "<invoke <b>", "```json action\n?\n```"]
 
 
 @pytest.mark.requirement("R-T12")
 @pytest.mark.parametrize("unit", GIVEN_UP)
+@pytest.mark.parametrize("text", [CALL, f"{FENCED}\n", OBJECT, f"```json action\n{OBJECT}\n```\n"])
 def test_after_so_many_candidates_that_were_none_the_text_is_not_about_calls(
-    unit: str, monkeypatch: pytest.MonkeyPatch
+    unit: str, text: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(module, "MAX_REJECTED", 6)
-    units = "\n".join([unit] * 6)
-    for text in (CALL, f"{FENCED}\n", OBJECT, f"```json action\n{OBJECT}\n```\n"):
-        few, many = read(f"{unit}\n{text}"), read(f"{units}\n{text}")
-        assert len(few.calls) == 1
-        assert (many.calls, many.text) == ((), f"{units}\n{text}")
+    monkeypatch.setattr(module, "MAX_REJECTED", 3)
+    few, many = read(f"{unit}\n{unit}\n{text}"), read(f"{unit}\n{unit}\n{unit}\n{text}")
+    assert (len(few.calls), few.text.rstrip()) == (1, f"{unit}\n{unit}")
+    assert (many.calls, many.text) == ((), f"{unit}\n{unit}\n{unit}\n{text}")
 
 
 @pytest.mark.requirement("R-T12")
@@ -756,12 +772,21 @@ def test_the_real_limit_is_reached_after_two_thousand():
 
 
 @pytest.mark.requirement("R-T12")
-@pytest.mark.parametrize("before", ["", "a "])
-def test_a_run_of_ticks_is_not_held_for_ever(before: str):
+def test_a_run_of_ticks_is_not_held_for_ever():
     reader = Scanner()
-    reader.feed(before + "`" * (MAX_FENCE_LINE - 1))
-    held = MAX_FENCE_LINE - 1 if before else 0
-    assert sum(len(event.text) for event in reader.feed("`") if isinstance(event, TextDelta)) == held + 1
+    assert told(reader.feed("a " + "`" * (MAX_FENCE_LINE - 1))) == ["say a "]
+    assert told(reader.feed("`")) == ["say " + "`" * MAX_FENCE_LINE]
+    assert told(reader.feed("``")) == []
+    assert told(reader.feed("`" * MAX_FENCE_LINE)) == ["say " + "`" * (MAX_FENCE_LINE + 2)]
+
+
+@pytest.mark.parametrize("before", ["a ", f"{FENCED} "])
+@pytest.mark.parametrize(
+    ("ticks", "called"), [(3, True), (32, True), (MAX_FENCE_LINE - 1, True), (MAX_FENCE_LINE, False), (150, False)]
+)
+def test_a_run_of_ticks_that_is_too_long_opens_nothing(before: str, ticks: int, called: bool):
+    reply = read(f"{before}{'`' * ticks}json action\n{OBJECT}\n{'`' * ticks}", policy="eager")
+    assert ("action" in [candidate.dialect for candidate in reply.candidates]) is called
 
 
 # ---- the nonce
@@ -881,7 +906,9 @@ class FakeTable:
         return self.readers[-1]
 
 
-def fake(*pieces: str, opening: Opening | None = None, run: Run | None = None, channel: str = "") -> tuple[Any, FakeTable]:
+def fake(
+    *pieces: str, opening: Opening | None = None, run: Run | None = None, channel: str = ""
+) -> tuple[Any, FakeTable]:
     """What each piece gives, the last being what closing gives; and the table."""
     table = FakeTable(opening or Opening("d"), run, channel)
     reader = module.Scanner(Desk(None), table)
@@ -918,12 +945,10 @@ def test_a_block_that_failed_at_its_own_mark_does_not_open_again():
 def test_what_a_reader_holds_back_is_given_to_it_again():
     events, table = fake("<go>a%", "b%", "c!")
     assert events == [[], [], ["say <go>a%b%c!"], []]
-    assert table.readers[0].fed == ["a%", "%", "%b%", "%", "%c!"] or table.readers[0].fed[-1] == "%c!"
+    assert table.readers[0].fed == ["a%", "%", "%b%", "%", "%c!"]
 
 
-@pytest.mark.parametrize(
-    ("channel", "then"), [("", "say <go>!x"), ("final", "say x"), ("analysis", "think x")]
-)
+@pytest.mark.parametrize(("channel", "then"), [("", "say <go>!x"), ("final", "say x"), ("analysis", "think x")])
 def test_a_header_gives_the_channel_of_the_text_behind_it(channel: str, then: str):
     events, _ = fake("<go>!x", channel=channel)
     assert events[0] == [then]
@@ -979,7 +1004,7 @@ def test_a_run_takes_as_much_as_it_has_room_for():
 def test_a_character_that_says_nothing_yet_waits_for_the_next():
     events, table = fake("<go>+", "ab,", "c", "d,", "1", run=letters(waits=","))
     assert events[1] == ["args 0 ab"]
-    assert table.readers[0].fed == ["+", ",c", "d,"[:0] or "d,", "1"] or table.readers[0].fed[1] == ",c"
+    assert table.readers[0].fed == ["+", ",c", ",1"]
 
 
 def test_a_waiting_character_alone_says_nothing():
@@ -1001,6 +1026,3 @@ def test_plain_text_runs_only_when_the_line_and_the_answer_have_begun():
         reader.feed(chunk)
         seen.append(reader._run is not None)
     assert seen == [True, True, False, True, True, True, True]
-
-
-Check = Callable[[str], object]

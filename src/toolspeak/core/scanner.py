@@ -53,7 +53,7 @@ _BLANK = re.compile(r"[ \t\r\n\u00a0]+").match
 _LINE_TAIL = re.compile(r"\n[ \t\r]*$").search
 _FENCE_LINE = re.compile(r"(`{3,32}+|~{3,32}+)([^\n]{0,120}+)(?:\n|\Z)").match
 _FENCE_BEGUN = re.compile(r"`{1,2}|~{1,2}|(?:`{3,32}+|~{3,32}+)[^\n]{0,120}+").fullmatch
-_MAY_BEGIN_JSON = frozenset({"", "{", "[", " ", "\t", "\r", "\n"})
+_MAY_BEGIN_JSON = frozenset({"{", "[", " ", "\t", "\r", "\n"})
 _TICKS = re.compile(r"`+").match
 _TICK_RUNS = re.compile(r"`+").findall
 
@@ -299,12 +299,17 @@ class Scanner:
         if self._tails:
             return
         self._desk.say(text, self._reasoning)
-        newline = text.rfind("\n")
-        joined = newline < 0 and text[0] == self._last == "`"
-        runs = 0 if candidate else len(_TICK_RUNS(text, newline + 1)) - joined
-        self._ticks = runs + (self._ticks if newline < 0 else 0)
+        self._count_ticks(text, candidate)
         self._last = text[-1]
         self._started = self._started or not (self._reasoning or text.isspace())
+
+    def _count_ticks(self, text: str, candidate: bool) -> None:
+        newline = text.rfind("\n")
+        if newline >= 0:
+            self._ticks = 0
+        if "`" in text and not candidate:
+            joined = newline < 0 and text[0] == self._last == "`"
+            self._ticks += len(_TICK_RUNS(text, newline + 1)) - joined
 
     def _text(self, buf: str, pos: int, final: bool) -> int:
         if self._fresh:
@@ -400,15 +405,17 @@ class Scanner:
         eol = line.end(2)
         if self._fence:
             closes = marks[0] == self._fence[0] and len(marks) >= len(self._fence) and not info.strip()
-            if not closes:
-                return self._plain(buf, pos, len(marks))
-            self._fence = ""
+            if not closes and "<" in info:
+                return self._plain(buf, pos, len(marks))  # a mark may end the thinking
+            self._fence = "" if closes else self._fence
             return self._say_line(buf, pos, line.end())
         if marks[0] in info or "<" in info:
             return NONE
         if self._table.is_result(info.strip()) and self._desk.calls_seen and not self._reasoning:
             return self._result(buf, pos, line.end())
         opening = None if self._reasoning else self._table.fence(info.strip(), marks)
+        if opening is not None and opening.wrapper == "weak" and line.end() == len(buf) and not final:
+            return MORE  # the first character inside decides
         dull = self._rejected >= MAX_REJECTED or buf[line.end() : line.end() + 1] not in _MAY_BEGIN_JSON
         if opening is None or eol == len(buf) or (opening.wrapper == "weak" and dull):
             self._fence = marks

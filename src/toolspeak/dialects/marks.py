@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from functools import lru_cache
 
 from ..core.desk import Desk
 from ..core.evidence import Evidence
@@ -263,14 +264,7 @@ class Marks:
 
     def fence(self, info: str, marks: str) -> Opening | None:
         """What a code fence of these marks with this info string opens."""
-        info = self._unsigned(info)
-        if info in ACTION_FENCES:
-            opening = Opening("action", stops=(marks,))
-        elif info in JSON_FENCES:
-            opening = Opening("json_fence", "weak", stops=(marks,))
-        else:
-            named = _FENCE_NAME(info)
-            opening = None if named is None else Opening("action", stops=(marks,), name=named.group(1))
+        opening = _fence_opening(self._unsigned(info), marks)
         return opening if self._counts(opening) else None
 
     # ---- bare calls
@@ -308,6 +302,16 @@ class Marks:
         if opening is ACTION:
             return ReactReader(desk, evidence)
         return Block(opening, desk, evidence)
+
+
+@lru_cache(maxsize=64)
+def _fence_opening(info: str, marks: str) -> Opening | None:
+    if info in ACTION_FENCES:
+        return Opening("action", stops=(marks,))
+    if info in JSON_FENCES:
+        return Opening("json_fence", "weak", stops=(marks,))
+    named = _FENCE_NAME(info)
+    return None if named is None else Opening("action", stops=(marks,), name=named.group(1))
 
 
 def _is_prefix(text: str, words: list[str]) -> bool:

@@ -152,17 +152,22 @@ class NamedCall(Body):
             return MORE if tag == MORE else self._fail(at)
         if tag.name in _SEPARATOR_TAGS and tag.kind == "open":
             if self._raw in _LABELS:
-                self._name = ""
-                return self._skip_blank(buf, tag.end)
+                return self._label(buf, tag.end, final)
             return tag.end
         if tag.kind == "close" or tag.name in CALL_ENDS or tag.name.startswith("|"):
             return self._no_arguments(at)
         return self._begin(TagCalls(self.context, self._start()), at)
 
-    def _skip_blank(self, buf: str, pos: int) -> int:
+    def _label(self, buf: str, pos: int, final: bool) -> int:
+        """`function<sep>NAME`: the name comes only now, unless a tool is called like the label."""
         blank = _BLANK(buf, pos)
         assert blank is not None
-        return blank.end()
+        at = blank.end()
+        if at == len(buf) and at - pos < LOOKAHEAD and not final:
+            return MORE
+        if buf[at : at + 1] != "{":
+            self._name = ""
+        return at
 
     def _no_arguments(self, at: int) -> int:
         """The block closes right behind the name."""

@@ -2,7 +2,7 @@
 
 A style takes the calls of a turn and, if marks must carry one, the nonce. Text that could be taken for
 markup is escaped, and a call whose keys do not fit the grammar is written with JSON arguments, so that
-reading gives back what was written. Above: `table`. Below: `core.model`.
+reading gives back what was written. Above: `table`. Below: `marks`, `tag_names`, `core.model`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from typing import TypeAlias
 
 from ..core.arguments import to_json
 from ..core.model import JSONObject, JSONValue, ToolCall, is_array, is_object
+from .marks import OPENINGS, THINKING
+from .tag_names import CALL_TAGS, CONTAINER_TAGS, NAME_TAGS, PARAMETER_TAGS
 
 __all__ = [
     "Style",
@@ -52,6 +54,9 @@ Style: TypeAlias = Callable[[Sequence[ToolCall], str | None], str]
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
 _TAG_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*").fullmatch
+#: Tags that mean something else than a tool or a parameter of that name.
+_MARKS = frozenset({*OPENINGS, *THINKING, *NAME_TAGS, *PARAMETER_TAGS})
+_PARTS = PARAMETER_TAGS | CONTAINER_TAGS | CALL_TAGS | {"arg_key", "arg_value"}
 _GEMMA_QUOTE = '<|"|>'
 
 
@@ -370,7 +375,8 @@ def _tool_element(call: ToolCall, nonce: str | None) -> str:
 
 
 def _children(call: ToolCall) -> str:
-    if not _fits_tags(call) or not _TAGS_WITH_A_MEANING.isdisjoint({call.name} & call.arguments.keys() or call.arguments):
+    clashes = call.name in call.arguments or not _PARTS.isdisjoint(call.arguments)
+    if clashes or not _fits_tags(call):
         return to_json(call.arguments) + "\n"
     return "".join(f"<{key}>\n{_text(value)}\n</{key}>\n" for key, value in call.arguments.items())
 

@@ -84,7 +84,7 @@ DIALECTS: dict[str, Dialect] = {
         ),
         _row("qwen_xml", "hermes tags", styles.qwen_xml, families="Qwen3-Coder, Nemotron 3, Step 3.5, Seed"),
         _row("glm", "hermes", styles.glm, families="GLM 4.5 and later, Poolside"),
-        _row("tool_tag", "tool_tag", styles.tool_tag, families="Cline, Roo, Morph"),
+        _row("tool_tag", "tool_tag tags", styles.tool_tag, families="Cline, Roo, Morph"),
         _row("react", "react", styles.react, result=_OBSERVATION, families="ReAct agents"),
         _row("decision", "json", styles.decision, families="two-phase emulation"),
         _row("envelope", "json", styles.envelope, families="constrained emulation"),
