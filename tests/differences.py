@@ -37,7 +37,7 @@ GROUPS: list[tuple[str, str, str]] = [
     (
         "B6",
         "the closing tag of the call never came, so the call may have been cut off",
-        "aisdk-qwen_xml-032 aisdk-qwen_xml-033 toolbridge-022 toolbridge-068 toolbridge-069",
+        "aisdk-qwen_xml-032 aisdk-qwen_xml-033 toolbridge-022 toolbridge-068 toolbridge-069 zeroclaw-L5129",
     ),
     (
         "B11",

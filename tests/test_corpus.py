@@ -35,12 +35,14 @@ EXPECTATIONS = {"calls", "said", "reasoning", "complete", "verdicts", "codes"}
 KEYS = {"id", "why", "requirement", "text", "tools", *OPTIONS, *EXPECTATIONS}
 
 LEAST_CASES = 120
+#: A thorough run spares nothing; the ordinary one takes well under a minute.
+THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
 #: A text is cut in two at every place; one longer than this at as many places, evenly spread.
-MOST_CUTS = 200
-#: So many random groupings, as long as they feed no more characters than this: a longer text gets fewer, at
-#: least a tenth, so that the whole corpus takes well under a minute. A thorough run spares nothing.
+MOST_CUTS = 10_000 if THOROUGH else 200
+#: So many random groupings, as long as they feed no more characters than this; a long text gets fewer.
 GROUPINGS = 200
-MOST_GROUPED = 1_000_000 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 4_000
+LEAST_GROUPINGS = 15
+MOST_GROUPED = 1_000_000 if THOROUGH else 2_000
 
 Case = dict[str, Any]
 
@@ -104,7 +106,7 @@ def cuts(text: str) -> range:
 def groupings(name: str, text: str) -> Iterator[list[str]]:
     """The text in random pieces, many small and some large, the same on every run."""
     dice = random.Random(name)
-    for _ in range(max(GROUPINGS // 10, min(GROUPINGS, MOST_GROUPED // (len(text) + 1)))):
+    for _ in range(max(LEAST_GROUPINGS, min(GROUPINGS, MOST_GROUPED // (len(text) + 1)))):
         longest = dice.choice((2, 4, 8, 16, 32))
         ends = accumulate(dice.choices(range(longest + 1), k=2 * len(text) // longest))
         yield [text[start:end] for start, end in pairwise((0, *ends, len(text)))]

@@ -136,6 +136,8 @@ REPAIRS: list[tuple[str, Any, set[str]]] = [
     ('{"body": "{"a": "x", "b": "y"}", "n": 3}', {"body": '{"a": "x", "b": "y"}', "n": 3}, {"inner_quotes"}),
     ('{"body": "{"a": {"k": "v"}, "b": 1}", "n": 3}', {"body": '{"a": {"k": "v"}, "b": 1}', "n": 3}, {"inner_quotes"}),
     ('{"a": "x = {"k": "v"} ok"}', {"a": 'x = {"k": "v"} ok'}, {"inner_quotes"}),
+    ('{"a": "b"c, "d": "e"}', {"a": 'b"c', "d": "e"}, {"inner_quotes", "missing_quote"}),
+    ('{"a": "{"x": 1, "y": 2}"}', {"a": '{"x": 1, "y": 2}'}, {"inner_quotes"}),
     ('{"a": "the "big one", "b": 1}', {"a": 'the "big one', "b": 1}, {"inner_quotes"}),
     ('{"a": "say "hi""}', {"a": 'say "hi"'}, {"inner_quotes"}),
     ('{"a": "I like "x", and "y"", "n": 1}', {"a": 'I like "x", and "y"', "n": 1}, {"inner_quotes"}),

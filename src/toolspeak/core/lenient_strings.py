@@ -115,8 +115,9 @@ class Strings(Frames):
             self._note("doubled_quotes")
         if char != '"':
             self._note(_NOTES.get(char, "smart_quotes"))
-        self._search = _SPECIAL_OR_COMMA if char == '"' and self._place() == "object" else _SPECIAL[char]
-        return self._begin("string", char, pos + width)
+        self._begin("string", char, pos)
+        self._search = self._content(may_lack_quote=True)
+        return pos + width
 
     def _open_unusual(self, buf: str, pos: int, final: bool) -> int:
         """`\\"` opens a string that was escaped once too often; model tokens may stand for quotes."""
@@ -310,9 +311,15 @@ class Strings(Frames):
     def _inner_quote(self, buf: str, at: int) -> None:
         self._note("inner_quotes")
         self._text(buf[at])
-        self._search = _SPECIAL[self._quote]
         # An apostrophe looks like an opening quote and has no partner.
         self._inner = "'" not in QUOTES[self._quote] and not self._inner and opens_inner(buf, at + 1)
+        # Between complete pairs, a comma and a key may well be a document inside the string.
+        self._search = self._content(self._inner)
+
+    def _content(self, may_lack_quote: bool) -> Search:
+        """What to look out for in this string."""
+        lacks = may_lack_quote and self._quote == '"' and self._place() == "object"
+        return _SPECIAL_OR_COMMA if lacks else _SPECIAL[self._quote]
 
     def _key_lost_quote(self, buf: str, at: int, final: bool) -> bool | None:
         """`{"key:"value"}`: the key ends with a colon, and this quote opens its value."""

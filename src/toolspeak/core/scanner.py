@@ -574,13 +574,14 @@ class Scanner:
         reader = self._reader
         assert reader is not None
         new = reader.feed(buf, pos, final)
-        if self._desk.calls_seen > self._seen:
+        ended = self._desk.calls_seen > self._seen
+        if ended:
             self._checkpoint()
         elif self._desk.commits == self._commits:
             self._raw.append(buf[pos:new])
         self._moved = self._moved or new > pos
         if reader.state == "open":
-            return new if new > pos else MORE
+            return new if new > pos or ended else MORE
         self._end_reader()
         return new if self._moved else self._plain(buf, pos)
 

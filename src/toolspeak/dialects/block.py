@@ -26,10 +26,12 @@ __all__ = ["BLOCK_CLOSERS", "Block"]
 
 #: `<tool_calls><tool_call>` is common, more is a storm.
 _MAX_NESTED = 2
-_BLANK = re.compile(r"[\s,;]*").match
-_NEXT_CALL = re.compile(r"[A-Za-z_$][\w$.:/-]*+\s{0,8}(?:\(|\{|\[ARGS\]|<(?:arg_key|tool_sep|[|｜]tool))").match
-_NEXT_BEGUN = re.compile(r"[A-Za-z_$][\w$.:/-]*+\s{0,8}(?:\[[ARGS]{0,4}|<[a-z_|｜]{0,8})?").match
-_FENCE = re.compile(r"`{3,6}[a-z]{0,12}[ \t]*").match
+#: Longer thinking inside a block is no aside.
+_MAX_THOUGHT = 4096
+_BLANK = re.compile(rf"[\s,;]{{0,{LOOKAHEAD + 1}}}").match
+_NEXT_CALL = re.compile(r"[A-Za-z_$][\w$.:/-]{0,127}+\s{0,8}(?:\(|\{|\[ARGS\]|<(?:arg_key|tool_sep|[|｜]tool))").match
+_NEXT_BEGUN = re.compile(r"[A-Za-z_$][\w$.:/-]{0,127}+\s{0,8}(?:\[[ARGS]{0,4}|<[a-z_|｜]{0,8})?").match
+_FENCE = re.compile(r"`{3,6}[a-z]{0,12}").match
 _LIST_OF_CALLS = re.compile(r"\[\s{0,64}([A-Za-z_][\w.-]{0,127})\(").match
 _LIST_BEGUN = re.compile(r"\[\s{0,64}(?:[A-Za-z_][\w.-]{0,127})?").match
 _LIST_OF_OBJECTS = re.compile(r"\[\s{0,64}[{\[\]\"']").match
@@ -321,7 +323,7 @@ class Block:
         return not name.startswith("|")
 
     def _skip_thinking(self, buf: str, end: int, name: str, final: bool, at: int) -> int:
-        close = buf.find(f"</{name}>", end)
+        close = buf.find(f"</{name}>", end, at + _MAX_THOUGHT)
         if close < 0:
-            return MORE if not final and len(buf) - at < 4096 else self._leave(at)
+            return MORE if not final and len(buf) - at < _MAX_THOUGHT else self._leave(at)
         return close + len(name) + 3

@@ -101,10 +101,11 @@ class JsonCalls(Body):
         seen = self.context.desk.calls_seen
         while self.state == "open" and self.context.desk.calls_seen == seen:
             new = json.feed(buf, pos, final, pause=True)
+            stuck = new == pos and not json.tokens
             self._drain()
             if self.state == "open" and json.status != "open":
                 self._complete()
-            if new == pos:
+            if stuck:
                 break
             pos = new
         return pos

@@ -25,10 +25,13 @@ __all__ = ["ACTION", "CHANNEL", "ChannelReader", "ReactReader"]
 ACTION = Opening("react")
 CHANNEL = Opening("harmony", at_mark=True)
 
-_INPUT = re.compile(r"\s*Action Input:\s*").match
-_INPUT_BEGUN = re.compile(r"\s*(?:A(?:c(?:t(?:i(?:o(?:n(?: (?:I(?:n(?:p(?:u(?:t:?)?)?)?)?)?)?)?)?)?)?)?)?\s*").fullmatch
-_FENCE_END = re.compile(r"\s{0,64}```").match
-_FENCE_END_BEGUN = re.compile(r"\s{0,64}`{0,2}").fullmatch
+_INPUT = re.compile(r"\s{0,64}Action Input:\s{0,64}").match
+_INPUT_BEGUN = re.compile(
+    r"\s{0,64}(?:A(?:c(?:t(?:i(?:o(?:n(?: (?:I(?:n(?:p(?:u(?:t(?::\s{0,64})?)?)?)?)?)?)?)?)?)?)?)?)?"
+).fullmatch
+#: A longer line is no input.
+_MAX_LINE = 16 * LOOKAHEAD
+_GAP = re.compile(r"\s{0,64}").match
 _TOOL = re.compile(r"[A-Za-z_][\w.-]{0,127}").fullmatch
 _WRAPPED = re.compile(r"[A-Za-z_]\w{0,63}\((?=\{)").match
 _RECIPIENT = re.compile(r"to=(?:functions\.)?([\w.-]{1,128})").search
@@ -55,6 +58,8 @@ class LineReader:
     def finish(self) -> None:
         if self._inner is not None:
             self._inner.finish()
+        for builder in self.builders:
+            builder.cut()
         self.state = "failed"
 
     def feed(self, buf: str, pos: int, final: bool) -> int:
@@ -74,6 +79,8 @@ class LineReader:
         return new if new > pos or self.state != "open" else MORE
 
     def _fail(self, pos: int) -> int:
+        for builder in self.builders:
+            builder.fail("not_a_call")
         self.state = "failed"
         return pos
 
@@ -92,7 +99,7 @@ class ReactReader(LineReader):
     def __init__(self, desk: Desk, evidence: Evidence) -> None:
         super().__init__(desk, evidence, ("\nObservation:",))
         self._name = ""
-        self._fenced = False
+        self._closer = ""  # what stands behind the arguments when something stands around them
         self._builder: CallBuilder | None = None
 
     def _step(self, buf: str, pos: int, final: bool) -> int:
@@ -107,13 +114,15 @@ class ReactReader(LineReader):
     def _read_arguments(self, inner: ArgumentsBody, buf: str, pos: int, final: bool) -> int:
         if inner.state == "open":
             new = self._feed_inner(inner, buf, pos, final)
-            if self._fenced and self.state == "done":
+            if self._closer and self.state == "done":
                 self._reopen()
             return new
-        closer = _FENCE_END(buf, pos)
-        if closer is None and _FENCE_END_BEGUN(buf, pos) is not None and not final:
+        gap = _GAP(buf, pos)
+        assert gap is not None
+        rest = buf[gap.end() : gap.end() + len(self._closer)]
+        if rest != self._closer and self._closer.startswith(rest) and not final:
             return MORE
-        return self._done(pos if closer is None else closer.end())
+        return self._done(gap.end() + len(rest) if rest == self._closer else pos)
 
     def _read_name(self, buf: str, pos: int, final: bool) -> int:
         eol = buf.find("\n", pos, pos + LOOKAHEAD)
@@ -128,9 +137,8 @@ class ReactReader(LineReader):
     def _read_label(self, buf: str, pos: int, final: bool) -> int:
         label = _INPUT(buf, pos)
         if label is None or (label.end() == len(buf) and not final):
-            window = buf[pos : pos + LOOKAHEAD]
-            begun = _INPUT_BEGUN(window) is not None and len(window) < LOOKAHEAD
-            return MORE if begun and not final else self._fail(pos)
+            begun = _INPUT_BEGUN(buf, pos) is not None and not final
+            return MORE if begun else self._fail(pos)
         self._builder = self._context.builder()
         if not self._builder.take_name(self._name, hold=True):
             return self._fail(pos)
@@ -139,19 +147,22 @@ class ReactReader(LineReader):
     def _read_input(self, builder: CallBuilder, buf: str, pos: int, final: bool) -> int:
         wrapped = _WRAPPED(buf, pos)
         if wrapped is not None:
+            self._closer = ")"
             return wrapped.end()
         if buf[pos] == "{" or buf.startswith("```", pos):
             if buf[pos] == "`":
                 eol = buf.find("\n", pos, pos + LOOKAHEAD)
-                self._fenced = eol >= 0
+                self._closer = "```"
                 return eol + 1 if eol >= 0 else MORE if len(buf) - pos < LOOKAHEAD else self._fail(pos)
             builder.go_live()
             self._inner = ArgumentsBody(self._context, builder)
             return pos
-        eol = buf.find("\n", pos)
-        if eol < 0 and not final:
-            return MORE if len(buf) - pos < LOOKAHEAD * 16 else self._fail(pos)
-        return self._line_input(builder, buf[pos : len(buf) if eol < 0 else eol].strip(), len(buf) if eol < 0 else eol)
+        end = buf.find("\n", pos, pos + _MAX_LINE)
+        if end < 0:
+            end = len(buf)
+            if end - pos >= _MAX_LINE or not final:
+                return MORE if end - pos < _MAX_LINE else self._fail(pos)
+        return self._line_input(builder, buf[pos:end].strip(), end)
 
     def _line_input(self, builder: CallBuilder, text: str, end: int) -> int:
         schema = self._context.desk.schema(self._name)

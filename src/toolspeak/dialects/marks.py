@@ -150,7 +150,7 @@ def _by_first(table: dict[str, tuple[Role, Opening | None]]) -> _ByFirst:
 _LITERALS_BY_FIRST = _by_first(LITERALS)
 _LINES_BY_FIRST = _by_first(LINES)
 
-_WORD = re.compile(r"[A-Za-z_$][\w$.:-]*").match
+_WORD = re.compile(r"[A-Za-z_$][\w$.:-]{0,199}").match
 _FIRST_KEY = re.compile(r"\{\s{0,64}[\"'“”]?([A-Za-z_]{1,16})[\"'“”]?\s{0,16}[:=]").match
 _FIRST_KEY_BEGUN = re.compile(r"\{\s{0,64}(?:[\"'“”]?(?:[A-Za-z_]{1,16}(?:[\"'“”]?\s{0,16})?)?)?").fullmatch
 _LIST = re.compile(r"\[\s{0,64}").match

@@ -26,6 +26,10 @@ _SPACES = re.compile(r"[ \t]*").match
 _BLANK = re.compile(r"(?:[ \t\r\n]|\\n)*").match
 _FENCE = re.compile(r"```[a-z]{0,12}[ \t]*\n?").match
 _ATTRIBUTE = re.compile(r"""([\w.-]{1,64})=("[^"]*"|'[^']*')\s*""").match
+#: Longer words are no names.
+_MAX_NAME = 16 * LOOKAHEAD
+#: How much text may stand between a name and the next tag.
+_MAX_LINE = 4 * LOOKAHEAD
 _INDEX = re.compile(r":\d{1,6}$").sub
 #: Separators between a name and its arguments.
 _SEPARATORS = ("[ARGS]",)
@@ -98,8 +102,10 @@ class NamedCall(Body):
         match = _NAME(buf, pos)
         if match is None:
             return self._fail(pos)
+        if match.end() - pos > _MAX_NAME:
+            return self._fail(pos)
         if match.end() == len(buf) and not final:
-            return MORE if match.end() - pos < LOOKAHEAD * 16 else self._fail(pos)
+            return MORE
         self._raw = match.group()
         self._name = clean_name(self._raw)
         return match.end()
@@ -117,8 +123,10 @@ class NamedCall(Body):
         blank = _BLANK(buf, pos)
         assert blank is not None
         at = blank.end()
+        if at - pos >= LOOKAHEAD:
+            return self._fail(pos)
         if at == len(buf):
-            return MORE if at - pos < LOOKAHEAD else self._fail(pos)
+            return MORE
         char = buf[at]
         if char == "(" and at == pos:
             return self._begin(ArgumentsBody(self.context, self._start(), call=True), at)
@@ -140,7 +148,7 @@ class NamedCall(Body):
             if buf.startswith(mark, at):
                 return at + len(mark)
         fence = _FENCE(buf, at)
-        rest = buf[at:]
+        rest = buf[at : at + 16]
         begun = rest.startswith("`") or any(mark.startswith(rest) for mark in _SEPARATORS)
         if begun and not final and len(rest) < 16 and (fence is None or not rest.endswith("\n")):
             return MORE
@@ -152,20 +160,20 @@ class NamedCall(Body):
             return MORE if tag == MORE else self._fail(at)
         if tag.name in _SEPARATOR_TAGS and tag.kind == "open":
             if self._raw in _LABELS:
-                return self._label(buf, tag.end, final)
+                return self._label(buf, tag.end)
             return tag.end
         if tag.kind == "close" or tag.name in CALL_ENDS or tag.name.startswith("|"):
             return self._no_arguments(at)
         return self._begin(TagCalls(self.context, self._start()), at)
 
-    def _label(self, buf: str, pos: int, final: bool) -> int:
+    def _label(self, buf: str, pos: int) -> int:
         """`function<sep>NAME`: the name comes only now, unless a tool is called like the label."""
         blank = _BLANK(buf, pos)
         assert blank is not None
         at = blank.end()
-        if at == len(buf) and at - pos < LOOKAHEAD and not final:
-            return MORE
-        if buf[at : at + 1] != "{":
+        if at == len(buf) or at - pos >= LOOKAHEAD:
+            return MORE if at - pos < LOOKAHEAD else self._fail(pos)
+        if buf[at] != "{":
             self._name = ""
         return at
 
@@ -194,9 +202,9 @@ class NamedCall(Body):
             return self._fail(pos)
         if self._raw == "function" and buf[at] == "=":
             return self._bare_tag(buf, at, final)
-        end = self._line_end(buf, at, final)
-        if end == MORE:
-            return MORE
+        end = buf.find("<", at, at + _MAX_LINE)
+        if end < 0:  # a text that ends here may have been cut off
+            return MORE if len(buf) - at < _MAX_LINE else self._fail(pos)
         if buf[at] == ">" and at == pos:
             return self._shorthand(buf[at + 1 : end].strip(), end)
         if buf[at].isalpha() and at > pos:
@@ -211,13 +219,6 @@ class NamedCall(Body):
         self._name = clean_name(buf[at + 1 : end].strip())
         return self._begin(TagCalls(self.context, self._start()), end + 1)
 
-    def _line_end(self, buf: str, at: int, final: bool) -> int:
-        """Where the next tag begins; the text before it is bounded."""
-        end = buf.find("<", at)
-        if end >= 0:
-            return end
-        return len(buf) if final or len(buf) - at > LOOKAHEAD * 4 else MORE
-
     def _shorthand(self, text: str, end: int) -> int:
         """`shell>uname -a`: the text is the only argument there is."""
         schema = self.context.desk.schema(self._name)
@@ -225,10 +226,11 @@ class NamedCall(Body):
         key = strings[0] if len(strings) == 1 else "command" if not schema.names else ""
         if not key or not text:
             return self._fail(end)
-        lines = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+        lines = [line.partition(": ") for line in text.splitlines() if line.strip()]
+        keyed = len(lines) > 1 and all(colon for _, colon, _ in lines)
         builder = self._start()
         builder.note(Note("shorthand"))
-        self._finish_with(dict(lines) if len(lines) > 1 or "\n" in text else {key: unescape(text)})
+        self._finish_with({name: value for name, _, value in lines} if keyed else {key: unescape(text)})
         return end
 
     def _attributes(self, buf: str, at: int, end: int) -> int:

@@ -160,11 +160,11 @@ class TagCalls(Body):
 
     def _name_text(self, buf: str, pos: int, final: bool) -> int:
         """`<tool_name>NAME</tool_name>`."""
-        end = buf.find("<", pos)
+        end = buf.find("<", pos, pos + LOOKAHEAD)
         if end < 0:
             return MORE if len(buf) - pos < LOOKAHEAD else self._fail(pos)
         name = buf[pos:end].strip()
-        if not name or len(name) > LOOKAHEAD or any(char in name for char in " \n{"):
+        if not name or any(char in name for char in " \n{"):
             return self._fail(pos)
         tag = lex_tag(buf, end, final)
         if isinstance(tag, int):
@@ -175,8 +175,10 @@ class TagCalls(Body):
     def _proof(self, buf: str, pos: int, final: bool) -> int:
         """The first visible character behind the opening tag: a tag or JSON, or else this was a mention in prose."""
         at = self._blank(buf, pos, final)
+        if at - pos >= LOOKAHEAD:
+            return self._fail(pos)
         if at == MORE or at == len(buf):
-            return MORE if at == MORE or at - pos < LOOKAHEAD else self._fail(pos)
+            return MORE
         if buf[at] not in "<{`":
             return self._fail(pos)
         self._builder.go_live()
@@ -188,12 +190,15 @@ class TagCalls(Body):
     def _first(self, buf: str, pos: int, final: bool) -> int:
         """Right behind a tag named like a tool: its body is JSON, known parameters, or something to hold."""
         at = self._blank(buf, pos, final)
-        if at == MORE or (at == len(buf) and not final and at - pos < LOOKAHEAD):
+        if at - pos >= LOOKAHEAD:
+            self._phase = self._body
+            return pos
+        if at == MORE or at == len(buf):
             return MORE
-        if buf[at : at + 1] == "{":
+        if buf[at] == "{":
             self._phase = self._between
             return at
-        if buf[at : at + 1] == "<" and self._place.schema.names:
+        if buf[at] == "<" and self._place.schema.names:
             name, closing, end = lex_name(buf, at)
             if end == len(buf) and not final:
                 return MORE
@@ -234,11 +239,11 @@ class TagCalls(Body):
 
     def _keep(self, buf: str, pos: int, end: int) -> int:
         """Hold text of the body. Text that shows no structure is held only for a while: it may be prose."""
-        before = self._held
+        if self._held <= MAX_MENTION:
+            end = min(end, pos + MAX_MENTION + 1 - self._held)
         self._text.append(buf[pos:end])
         self._held += end - pos
-        crossed = before <= MAX_MENTION < self._held
-        if crossed and not has_structure("".join(self._text)[:MAX_MENTION]):
+        if self._held == MAX_MENTION + 1 and not has_structure("".join(self._text)):
             return self._fail(end)
         return end
 
@@ -259,8 +264,10 @@ class TagCalls(Body):
 
     def _between(self, buf: str, pos: int, final: bool) -> int:
         at = self._blank(buf, pos, final)
+        if at - pos >= LOOKAHEAD and not self._closes:
+            return self._end_here(pos)
         if at == MORE or at == len(buf):
-            return at if self._closes or at - pos > LOOKAHEAD else MORE
+            return at if self._closes else MORE
         if buf[at] == "{" and not self._began:
             self._arguments = ArgumentsBody(self.context, self._builder)
             self._phase = self._json
@@ -292,6 +299,8 @@ class TagCalls(Body):
     def _tag(self, tag: Tag, at: int) -> int:
         if tag.kind == "close":
             return self._close_tag(tag, at)
+        if tag.name in BLOCK_TAGS and not self._place.schema.knows(tag.name):
+            return self._fail(at, "missing_close_tag")  # the next block begins; this call never ended
         if (tag.name in CALL_TAGS and self._name_in(tag)) or (not self._closes and self._is_other_tool(tag.name)):
             self._end(missing=self._closes)
             return at
@@ -322,7 +331,7 @@ class TagCalls(Body):
 
     def _key_text(self, buf: str, pos: int, final: bool) -> int:
         """`<arg_key>KEY</arg_key>` or `<parameter>KEY</parameter>`."""
-        end = buf.find("<", pos)
+        end = buf.find("<", pos, pos + LOOKAHEAD)
         if end < 0:
             return MORE if len(buf) - pos < LOOKAHEAD else self._fail(pos)
         tag = lex_tag(buf, end, final)
@@ -351,8 +360,11 @@ class TagCalls(Body):
     def _closing(self, buf: str, pos: int, final: bool) -> int:
         """Behind the JSON arguments: the closing tags of this call, if they are there."""
         at = self._blank(buf, pos, final)
+        if at - pos >= LOOKAHEAD:
+            self.state = "done"
+            return pos
         if at == MORE or at == len(buf):
-            return MORE if at == MORE or at - pos < LOOKAHEAD else at
+            return MORE
         if buf.startswith(CDATA_END, at):
             return at + len(CDATA_END)
         if CDATA_END.startswith(buf[at : at + len(CDATA_END)]) and not final:

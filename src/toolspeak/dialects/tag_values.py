@@ -134,10 +134,10 @@ class TagValue:
         """Decide on the first characters whether the value really flows."""
         at = pos
         if self._place.markup:
-            while at < len(buf) and buf[at] in " \t":
+            while at < len(buf) and at < pos + LOOKAHEAD and buf[at] in " \t":
                 at += 1
         rest = buf[at : at + 2]
-        if len(rest) < 2 and not final and at - pos < LOOKAHEAD:
+        if len(rest) < 2 and not final:
             return MORE
         if self._place.pairs and rest[:1] == '"':
             self._phase = self._hold
@@ -176,7 +176,7 @@ class TagValue:
         limit = pos + LOOKAHEAD
         while at < len(buf) and at < limit and buf[at] in " \t":
             at += 1
-        if at == len(buf) and not final and at < limit:
+        if at == len(buf) and not final:
             return MORE
         if (self._own_line or self._place.markup) and buf[at : at + 1] == "<":
             tag = self._ends(buf, at, final)
