@@ -65,6 +65,7 @@ class TagCalls(Body):
         self._values: dict[str, JSONValue] = {}
         self._flowed: set[str] = set()
         self._began = False
+        self._fenced = False
         self._value: TagValue | None = None
         self._closer = ""
         self._arguments: ArgumentsBody | None = None
@@ -287,6 +288,7 @@ class TagCalls(Body):
         """Text where a tag was due is dropped with a note; a code fence is decoration."""
         fence = _FENCE(buf, pos)
         if fence is not None and (fence.end() < len(buf) or final):
+            self._fenced = True
             return fence.end()
         if fence is not None or ("```".startswith(buf[pos : pos + 3]) and not final):
             return MORE
@@ -301,7 +303,7 @@ class TagCalls(Body):
             return self._close_tag(tag, at)
         if tag.name in BLOCK_TAGS and not self._place.schema.knows(tag.name):
             return self._fail(at, "missing_close_tag")  # the next block begins; this call never ended
-        if (tag.name in CALL_TAGS and self._name_in(tag)) or (not self._closes and self._is_other_tool(tag.name)):
+        if self._is_next(tag):
             self._end(missing=self._closes)
             return at
         if tag.name in CONTAINER_TAGS and not self._place.schema.knows(tag.name):
@@ -311,8 +313,12 @@ class TagCalls(Body):
             return tag.end
         return self._begin(self._key if tag.name == "arg_value" else self._key_in(tag), tag)
 
-    def _is_other_tool(self, name: str) -> bool:
-        return bool(self.context.desk.knows(name)) and not self._place.schema.knows(name)
+    def _is_next(self, tag: Tag) -> bool:
+        """Whether a tag belongs to what follows the call: another call, or a token."""
+        if tag.name.startswith("|") or (tag.name in CALL_TAGS and self._name_in(tag)):
+            return True
+        other = bool(self.context.desk.knows(tag.name)) and not self._place.schema.knows(tag.name)
+        return other and not self._closes
 
     def _close_tag(self, tag: Tag, at: int) -> int:
         if tag.name in (self._place.own, self._builder.name) or tag.name in CALL_TAGS:
@@ -367,7 +373,11 @@ class TagCalls(Body):
             return MORE
         if buf.startswith(CDATA_END, at):
             return at + len(CDATA_END)
-        if CDATA_END.startswith(buf[at : at + len(CDATA_END)]) and not final:
+        if self._fenced and buf.startswith("```", at):
+            self._fenced = False
+            return at + 3
+        begun = CDATA_END.startswith(buf[at : at + 3]) or (self._fenced and "```".startswith(buf[at : at + 3]))
+        if begun and not final:
             return MORE
         tag = lex_tag(buf, at, final) if buf[at] == "<" else None
         if tag == MORE:

@@ -16,6 +16,8 @@ __all__ = ["read_yaml"]
 _MAX_LINES = 20_000
 _MAX_DEPTH = 32
 _KEY = re.compile(r"""(?:"([^"]{1,128})"|'([^']{1,128})'|([A-Za-z_][\w.-]{0,127}))[ \t]*:(?:[ \t]+(.*))?$""").match
+#: Words that are no text.
+_WORDS = frozenset({"true", "false", "null"})
 _BLOCKS = {"|": "\n", "|-": "\n", "|+": "\n", ">": " ", ">-": " ", ">+": " "}
 
 
@@ -119,11 +121,14 @@ class _Lines:
 
 
 def _scalar(text: str) -> JSONValue:
-    if text[0] in "[{\"'" or text[0].isdigit() or text[0] in "-." or text.lower() in ("true", "false", "null", "~"):
-        if text[0] in "[{" and text[-1] not in "]}":
-            raise _NotYaml
-        read = read_value(text)
-        whole = read.status == "complete" and not text[read.end :].strip()
-        if whole and not any(note.code == "unquoted_value" for note in read.notes):
-            return read.value
-    return None if text == "~" else text
+    flow = text[0] in "[{"
+    if flow and text[-1] not in "]}":
+        raise _NotYaml
+    if text == "~":
+        return None
+    if not flow and text[0] not in "\"'-." and not text[0].isdigit() and text.lower() not in _WORDS:
+        return text
+    read = read_value(text)
+    whole = read.status == "complete" and not text[read.end :].strip()
+    bare = any(note.code == "unquoted_value" for note in read.notes) and not flow
+    return read.value if whole and not bare else text

@@ -1,0 +1,389 @@
+"""The text between two tags: where it ends, what flows, and what is decoded on the way."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.dialects.answers import TOOLS, Case, check, each, tool
+from toolspeak import CallArgs, Scanner
+
+#: A tool whose parameter has a long name, and one whose parameters are called like tags.
+ODD = (*TOOLS, tool("read", path="string", parameter="string"))
+
+TEXTS = [
+    Case("plain", "<function=save><parameter=text>a b</parameter></function>", (("save", {"text": "a b"}),)),
+    Case("empty", "<function=save><parameter=text></parameter></function>", (("save", {"text": ""}),)),
+    Case("one character", "<function=save><parameter=text>x</parameter></function>", (("save", {"text": "x"}),)),
+    Case(
+        "its own lines",
+        "<function=save><parameter=text>\na\n b\n</parameter></function>",
+        (("save", {"text": "a\n b"}),),
+    ),
+    Case(
+        "its own lines with carriage returns",
+        "<function=save><parameter=text>\r\na\r\nb\r\n</parameter></function>",
+        (("save", {"text": "a\r\nb"}),),
+    ),
+    Case(
+        "a carriage return alone",
+        "<function=save><parameter=text>a\rb\r</parameter></function>",
+        (("save", {"text": "a\rb\r"}),),
+    ),
+    Case(
+        "blank lines", "<function=save><parameter=text>\n\na\n\n</parameter></function>", (("save", {"text": "\na\n"}),)
+    ),
+    Case(
+        "indented closing tag",
+        "<function=save><parameter=text>\na\n  </parameter></function>",
+        (("save", {"text": "a"}),),
+    ),
+    Case(
+        "a far indented closing tag",
+        "<function=save><parameter=text>\na\n" + " " * 300 + "</parameter></function>",
+        (
+            (
+                "save",
+                {
+                    "text": "a\n                                                                                                                                                                                                                                                                                                            "
+                },
+            ),
+        ),
+    ),
+    Case(
+        "no line of its own keeps its last line break",
+        "<function=save><parameter=text>a\n</parameter></function>",
+        (("save", {"text": "a\n"}),),
+    ),
+    Case(
+        "quotes and backslashes",
+        '<function=save><parameter=text>"a" \\n \\</parameter></function>',
+        (("save", {"text": '"a" \\n \\'}),),
+    ),
+    Case(
+        "markup",
+        "<function=save><parameter=text><b>bold</b> <br/> < 3 <!-- x --> <?</parameter></function>",
+        (("save", {"text": "<b>bold</b> <br/> < 3 <!-- x --> <?"}),),
+    ),
+    Case(
+        "a line break before markup",
+        "<function=save><parameter=text>\nx\n<b>y</b>\n</parameter></function>",
+        (("save", {"text": "x\n<b>y</b>"}),),
+    ),
+    Case(
+        "entities",
+        "<function=save><parameter=text>a &lt; b &amp;amp; &#65;&#x42; &quot;</parameter></function>",
+        (("save", {"text": 'a < b &amp; AB "'}),),
+        codes={"entity"},
+    ),
+    Case(
+        "no entities",
+        "<function=save><parameter=text>a & b &foo; &; AT&T &#0; &#xD800;</parameter></function>",
+        (("save", {"text": "a & b &foo; &; AT&T &#0; &#xD800;"}),),
+    ),
+    Case(
+        "an ampersand at the end",
+        "<function=save><parameter=text>a&</parameter></function>",
+        (("save", {"text": "a&"}),),
+    ),
+    Case(
+        "cdata",
+        "<function=save><parameter=text><![CDATA[a <b> &lt; ]] ]]> c</parameter></function>",
+        (("save", {"text": "a <b> &lt; ]]  c"}),),
+    ),
+    Case(
+        "two cdata sections",
+        "<function=save><parameter=text><![CDATA[a]]>b<![CDATA[c]]></parameter></function>",
+        (("save", {"text": "abc"}),),
+    ),
+    Case(
+        "cdata that never ends",
+        "<function=save><parameter=text><![CDATA[a]",
+        codes={"truncated_call"},
+        verdicts=(("save", "truncated", "truncated"),),
+        complete=False,
+    ),
+    Case(
+        "an exclamation mark",
+        "<function=save><parameter=text><!DOCTYPE html></parameter></function>",
+        (("save", {"text": "<!DOCTYPE html>"}),),
+    ),
+    Case(
+        "noise before the closing tag",
+        "<function=save><parameter=text>a]<]minimax[>[</parameter></function>",
+        (("save", {"text": "a"}),),
+    ),
+    Case(
+        "brackets",
+        "<function=save><parameter=text>a] ]< ]<]mini [x]</parameter></function>",
+        (("save", {"text": "a] ]< ]<]mini [x]"}),),
+    ),
+    Case(
+        "noise in the middle",
+        "<function=save><parameter=text>a]<]minimax[>[b</parameter></function>",
+        said="b</parameter></function>",
+        codes={"arguments_invalid"},
+        verdicts=(("save", "invalid", "arguments_invalid"),),
+    ),
+    Case(
+        "a call tag without a name",
+        "<function=save><parameter=text>a <function> b <tool></parameter></function>",
+        (("save", {"text": "a <function> b <tool>"}),),
+    ),
+    Case(
+        "a slash", "<function=save><parameter=text>a </ b </</parameter></function>", (("save", {"text": "a </ b </"}),)
+    ),
+]
+
+
+@pytest.mark.requirement("B2", "B3")
+@each(TEXTS)
+def test_a_text_is_what_stands_between_the_tags(case: Case):
+    check(case)
+
+
+UNTYPED = [
+    Case("a number is text", "<function=ping><parameter=a>42</parameter></function>", (("ping", {"a": "42"}),)),
+    Case(
+        "a number on its own line", "<function=ping><parameter=a>\n42\n</parameter></function>", (("ping", {"a": 42}),)
+    ),
+    Case("an object", '<function=ping><parameter=a>{"x": [1]}</parameter></function>', (("ping", {"a": {"x": [1]}}),)),
+    Case("a list", "<function=ping><parameter=a>[1, 2]</parameter></function>", (("ping", {"a": [1, 2]}),)),
+    Case("no object", "<function=ping><parameter=a>{x of y}</parameter></function>", (("ping", {"a": "{x of y}"}),)),
+    Case("entities", "<function=ping><parameter=a>a &lt; b</parameter></function>", (("ping", {"a": "a < b"}),)),
+    Case("cdata", "<function=ping><parameter=a><![CDATA[1 < 2]]></parameter></function>", (("ping", {"a": "1 < 2"}),)),
+    Case(
+        "cdata that never ends",
+        "<function=ping><parameter=a><![CDATA[1]]",
+        codes={"truncated_call"},
+        verdicts=(("ping", "truncated", "truncated"),),
+        complete=False,
+    ),
+    Case("markup", "<function=ping><parameter=a><b>x</b></parameter></function>", (("ping", {"a": "<b>x</b>"}),)),
+    Case("noise", "<function=ping><parameter=a>1]<]minimax[>[</parameter></function>", (("ping", {"a": "1"}),)),
+]
+
+
+@pytest.mark.requirement("B3")
+@each(UNTYPED)
+def test_a_value_without_a_type_is_read_by_its_shape(case: Case):
+    check(case)
+
+
+TYPED = [
+    Case("an integer", "<function=save><parameter=n>42</parameter></function>", (("save", {"n": 42}),)),
+    Case(
+        "no integer",
+        "<function=save><parameter=n>many</parameter></function>",
+        codes={"arguments_invalid"},
+        verdicts=(("save", "invalid", "arguments_invalid"),),
+    ),
+    Case("a boolean", "<function=save><parameter=ok>true</parameter></function>", (("save", {"ok": True}),)),
+    Case("a list", '<function=save><parameter=tags>["a"]</parameter></function>', (("save", {"tags": ["a"]}),)),
+    Case(
+        "an object", '<function=save><parameter=opts>{"a": 1}</parameter></function>', (("save", {"opts": {"a": 1}}),)
+    ),
+    Case(
+        "nested tags",
+        "<function=save><parameter=opts><a>1</a><b><c>x</c></b></parameter></function>",
+        (("save", {"opts": {"a": "1", "b": {"c": "x"}}}),),
+    ),
+    Case(
+        "entities around json",
+        '<function=save><parameter=opts>{"a": &quot;x&quot;}</parameter></function>',
+        (("save", {"opts": {"a": "x"}}),),
+    ),
+    Case("anything", "<function=save><parameter=any>42</parameter></function>", (("save", {"any": "42"}),)),
+    Case(
+        "a type in an attribute",
+        '<|open|>call tool="ping"<|sep|><|open|>argument key="a" type="object"<|sep|>{"x": 1}<|close|>argument<|sep|><|close|>call<|sep|>',
+        (("ping", {"a": {"x": 1}}),),
+    ),
+    Case(
+        "a text in an attribute",
+        '<invoke name="ping"><parameter name="a" string="true">\n{"x": 1}\n</parameter></invoke>',
+        (("ping", {"a": '{"x": 1}'}),),
+    ),
+    Case(
+        "no text in an attribute",
+        '<invoke name="ping"><parameter name="a" string="false">"x"</parameter></invoke>',
+        (("ping", {"a": "x"}),),
+    ),
+    Case(
+        "a type in an attribute of a text",
+        '<invoke name="save"><parameter name="text" string="false">{"x": 1}</parameter></invoke>',
+        codes={"arguments_invalid"},
+        verdicts=(("save", "invalid", "arguments_invalid"),),
+    ),
+    Case(
+        "a quoted text in a pair",
+        '<tool_call>save\n<arg_key>text</arg_key><arg_value>"a\\n"</arg_value></tool_call>',
+        (("save", {"text": "a\n"}),),
+    ),
+    Case(
+        "a quoted beginning in a pair",
+        '<tool_call>save\n<arg_key>text</arg_key><arg_value>"a" b</arg_value></tool_call>',
+        (("save", {"text": '"a" b'}),),
+    ),
+]
+
+
+@pytest.mark.requirement("B3", "B5")
+@each(TYPED)
+def test_a_value_of_another_type_is_held_and_read(case: Case):
+    check(case)
+
+
+ENDS = [
+    Case(
+        "the next parameter",
+        "<function=save><parameter=text>a<parameter=n>1</parameter></function>",
+        (("save", {"text": "a", "n": 1}),),
+        codes={"missing_close_tag"},
+    ),
+    Case(
+        "the next key",
+        (
+            "<tool_call>save\n"
+            "<arg_key>text</arg_key><arg_value>a<arg_key>n</arg_key><arg_value>1</arg_value></tool_call>"
+        ),
+        (("save", {"text": "a", "n": 1}),),
+        codes={"missing_close_tag"},
+    ),
+    Case(
+        "the next call",
+        "<function=save><parameter=text>a<function=ping></function>",
+        (
+            ("save", {"text": "a"}),
+            ("ping", {}),
+        ),
+        codes={"missing_close_tag"},
+    ),
+    Case(
+        "the end of the call",
+        "<function=save><parameter=text>a</function>",
+        (("save", {"text": "a"}),),
+        codes={"missing_close_tag"},
+    ),
+    Case(
+        "the end of the block",
+        "<tool_call><function=save><parameter=text>a</tool_call>",
+        (("save", {"text": "a"}),),
+        codes={"missing_close_tag"},
+    ),
+    Case("another parameter tag", "<function=save><parameter=text>a</param></function>", (("save", {"text": "a"}),)),
+    Case(
+        "a held value before the next parameter",
+        "<function=save><parameter=n>1<parameter=text>a</parameter></function>",
+        (("save", {"text": "a", "n": 1}),),
+        codes={"missing_close_tag"},
+    ),
+    Case(
+        "a held value before the end",
+        "<function=save><parameter=n>1</function>",
+        (("save", {"n": 1}),),
+        codes={"missing_close_tag"},
+    ),
+    Case(
+        "a tag that only begins like a closer",
+        "<function=save><parameter=text>a </param</parameter></function>",
+        (("save", {"text": "a </param"}),),
+    ),
+    Case(
+        "a long tag that is no closer",
+        "<function=save><parameter=text>a </" + "x" * 300 + "</parameter></function>",
+        (
+            (
+                "save",
+                {
+                    "text": "a </xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+                },
+            ),
+        ),
+    ),
+    Case(
+        "a closer that never ends",
+        "<function=save><parameter=text>a </parameter ",
+        codes={"truncated_call"},
+        verdicts=(("save", "truncated", "truncated"),),
+        complete=False,
+    ),
+    Case(
+        "a quoted attribute in a closer",
+        '<function=save><parameter=text>a </parameter "',
+        codes={"truncated_call"},
+        verdicts=(("save", "truncated", "truncated"),),
+        complete=False,
+    ),
+    Case(
+        "markup in a tag of the tool",
+        "<save><text>a </parameter> <b></text></save>",
+        (("save", {"text": "a </parameter> <b>"}),),
+    ),
+    Case("markup with its own closer", "<save><text>a</save>", (("save", {"text": "a"}),), codes={"missing_close_tag"}),
+    Case(
+        "prefixed tags",
+        '<｜DSML｜invoke name="save"><｜DSML｜parameter name="text">a</｜DSML｜invoke>',
+        (("save", {"text": "a"}),),
+        codes={"missing_close_tag"},
+    ),
+    Case(
+        "white space before a text in a tag of the tool",
+        "<save><text>  a b\n </text></save>",
+        (("save", {"text": "a b"}),),
+    ),
+    Case(
+        "much white space before a text in a tag of the tool",
+        "<save><text>" + " " * 300 + "a</text></save>",
+        (("save", {"text": "                                            a"}),),
+    ),
+    Case(
+        "a parameter called like a tag",
+        "<read><path>a</path><parameter>x</parameter></read>",
+        (("read", {"path": "a", "x": ""}),),
+        codes={"missing_close_tag"},
+        options={"tools": ODD},
+    ),
+    Case(
+        "kimi in a text",
+        '<|open|>call tool="save"<|sep|><|open|>argument key="text" type="string"<|sep|>a <|open|>b<|sep|> <|close|>x<|sep|> <|foo|><|close|>argument<|sep|><|close|>call<|sep|>',
+        (("save", {"text": "a <|open|>b<|sep|> <|close|>x<|sep|> <|foo|>"}),),
+    ),
+    Case(
+        "kimi without an end",
+        '<|open|>call tool="save"<|sep|><|open|>argument key="text" type="string"<|sep|>a <|close|>argu',
+        codes={"truncated_call"},
+        verdicts=(("save", "truncated", "truncated"),),
+        complete=False,
+    ),
+]
+
+
+@pytest.mark.requirement("B4")
+@each(ENDS)
+def test_a_value_ends_where_another_tag_makes_that_clear(case: Case):
+    check(case)
+
+
+@pytest.mark.requirement("B8", "B11")
+def test_a_text_flows_while_it_is_written():
+    scanner = Scanner(TOOLS)
+    assert scanner.feed("<function=save><parameter=text>one ")[-1] == CallArgs(0, '{"text":"one ')
+    assert scanner.feed('two "x"') == [CallArgs(0, 'two \\"x\\"')]
+    assert scanner.feed("\n") == []  # the last line break may belong to the tag
+    assert scanner.feed("three") == [CallArgs(0, "\\nthree")]
+
+
+@pytest.mark.requirement("B8", "B11")
+def test_a_value_that_may_change_is_held():
+    scanner = Scanner(TOOLS)
+    scanner.feed("<function=save><parameter=n>")
+    assert scanner.feed("4") == []
+    assert scanner.feed("2") == []
+    assert scanner.feed("</parameter>") == []
+    assert scanner.feed("</function>")[0] == CallArgs(0, '{"n":42}')
+
+
+def test_a_text_of_an_unsure_call_does_not_flow():
+    scanner = Scanner(TOOLS, untrusted=["<function=save>"])
+    assert scanner.feed("<function=save><parameter=text>one ") == []
+    assert scanner.feed("two") == []
