@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -69,7 +70,7 @@ def scan(pieces: Iterable[str], **settings: Any) -> list[Event]:
 
 def cut(text: str, places: Iterable[int]) -> list[str]:
     at = [0, *sorted(place % (len(text) + 1) for place in places), len(text)]
-    return [text[start:end] for start, end in zip(at, at[1:], strict=False)]
+    return [text[start:end] for start, end in pairwise(at)]
 
 
 @pytest.mark.requirement("B8")

@@ -426,3 +426,34 @@ def test_tokens_behind_the_end_send_nothing():
     desk.collect()
     builder.tokens([(KEY, "b"), (SCALAR, "1")])
     assert desk.collect() == []
+
+
+# ---- blocks that must end well
+
+
+def test_a_call_may_have_to_wait_for_the_end_of_its_block():
+    desk = Desk(TOOLS)
+    builder = CallBuilder(desk, Evidence("d", "bare"), waits=True)
+    builder.take_name("f")
+    builder.tokens(WHOLE)
+    builder.end()
+    assert (builder.state, desk.collect()) == ("tail", [])
+    builder.decide()
+    assert verdict(desk.collect()) == ("call", "accepted")
+
+
+def test_a_call_whose_block_did_not_end_well_is_text():
+    desk = Desk(TOOLS)
+    builder = CallBuilder(desk, Evidence("d", "bare"), waits=True)
+    builder.take_name("f")
+    builder.tokens(WHOLE)
+    builder.end()
+    builder.fail("not_json")
+    assert verdict(desk.collect()) == ("text", "not_json")
+
+
+@pytest.mark.parametrize(
+    ("dialect", "line_start", "enough"), [("name", True, True), ("name", False, False), ("json", True, False)]
+)
+def test_the_end_of_the_line_is_enough_for_a_python_call_that_began_it(dialect: str, line_start: bool, enough: bool):
+    assert CallBuilder(Desk(TOOLS), Evidence(dialect, "bare", line_start=line_start)).line_is_enough is enough

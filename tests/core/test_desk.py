@@ -73,7 +73,7 @@ def test_without_tools_nothing_is_near(tools: Any):
 
 
 def test_a_thousand_tools_are_not_all_compared():
-    desk = Desk(tuple(Tool(f"tool_{'x' * 9}{n}") for n in range(513)) + (Tool("read_file"),))
+    desk = Desk((*(Tool(f"tool_{'x' * 9}{n}") for n in range(513)), Tool("read_file")))
     assert desk.near_miss("read_fil") == ""
 
 

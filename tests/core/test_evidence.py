@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from toolspeak.core.evidence import REGION_REASONS, Decision, Evidence, Policy, judge_end, judge_name
+from toolspeak.core.evidence import REGION_REASONS, Decision, Evidence, Policy, judge_end, judge_name, needs_line
 
 pytestmark = pytest.mark.requirement("B7")
 
@@ -18,12 +18,16 @@ def evidence(wrapper: Any = "strong", **more: Any) -> Evidence:
     return Evidence("hermes", wrapper, **more)
 
 
+def python(**more: Any) -> Evidence:
+    return Evidence("pythonic", "bare", **more)
+
+
 def no(reason: str) -> Decision:
     return Decision("reject", reason)
 
 
 #: The evidence, and what strict, standard and eager make of the name alone.
-AT_NAME: dict[str, tuple[Evidence, Decision, Decision, Decision]] = {
+AT_NAME: dict[str, tuple[Any, ...]] = {
     "marks and nothing else": (evidence(), LIVE, LIVE, LIVE),
     "a known name in marks": (evidence(known=True), LIVE, LIVE, LIVE),
     "an unknown name in marks": (evidence(known=False), *[no("unknown_tool")] * 3),
@@ -56,7 +60,7 @@ def test_a_name_is_judged_by_its_evidence_and_the_policy(case: str):
     assert [judge_name(given, policy) for policy in POLICIES] == expected
 
 
-AT_END: dict[str, tuple[Evidence, Decision, Decision, Decision]] = {
+AT_END: dict[str, tuple[Any, ...]] = {
     "marks, fits": (evidence(fits=True), LIVE, LIVE, LIVE),
     "marks, does not fit": (evidence(fits=False), LIVE, LIVE, LIVE),  # goes out, and is closed as invalid
     "an echo": (evidence(fits=True, echo=True), *[no("echo")] * 3),
@@ -83,6 +87,13 @@ AT_END: dict[str, tuple[Evidence, Decision, Decision, Decision]] = {
         evidence("bare", fits=True, answer_end=False),
         *[no("not_whole_answer")] * 3,
     ),
+    "bare Python": (python(fits=True, known=True), HOLD, HOLD, LIVE),
+    "bare Python that ends the answer": (python(fits=True, known=True, answer_end=True), LIVE, LIVE, LIVE),
+    "bare Python in a sentence": (
+        python(fits=True, known=True, answer_end=False),
+        *[no("more_follows")] * 2,
+        LIVE,
+    ),
     "bare, does not fit": (evidence("bare", fits=False, known=True), *[no("does_not_fit")] * 3),
 }
 
@@ -99,3 +110,10 @@ def test_what_holds_for_everything_between_the_same_marks_is_listed():
     inline = judge_name(evidence(line_start=False), "strict").reason
     assert {judge_name(each, "standard").reason for each in everything} | {inline} == REGION_REASONS
     assert "unknown_tool" not in REGION_REASONS
+
+
+@pytest.mark.parametrize("dialect", ["name", "pythonic", "json", "hermes"])
+@pytest.mark.parametrize("wrapper", ["bare", "weak", "strong"])
+def test_only_a_bare_python_call_needs_its_line_for_itself(dialect: str, wrapper: Any):
+    needed = wrapper == "bare" and dialect in ("name", "pythonic")
+    assert needs_line(Evidence(dialect, wrapper)) is needed

@@ -17,6 +17,7 @@ from toolspeak.core.markup import (
     NO_TAG,
     Tag,
     fold_name,
+    has_word,
     lex_name,
     lex_tag,
     unescape,
@@ -150,6 +151,26 @@ def test_a_tag_of_two_marks_is_bounded():
     assert lex_tag(f"<|open|>{body}y", 0, False) == NO_TAG
     assert isinstance(lex_tag(f"<|open|>{body[:-7]}<|sep|>", 0, False), Tag)
     assert lex_tag(f"<|open|>{body}<|sep|>", 0, True) == NO_TAG
+
+
+WORDS = [
+    ("<tool_call k7>", True),
+    ("k7", True),
+    ("<k7>", True),
+    ("k7_", True),
+    ("k77", False),
+    ("ak7", False),
+    ("k77 k7", True),
+    ("k7k7", False),
+    ("", False),
+    ("ék7", False),
+]
+
+
+@pytest.mark.requirement("R-E2")
+@pytest.mark.parametrize(("text", "found"), WORDS)
+def test_a_word_is_found_only_where_it_stands_alone(text: str, found: bool):
+    assert has_word(text, "k7") is found
 
 
 ENTITIES = [

@@ -28,6 +28,7 @@ from toolspeak.core.events import (
     TextDelta,
 )
 from toolspeak.core.evidence import Evidence
+from toolspeak.core.markup import MORE
 from toolspeak.core.scanner import MAX_FENCE_LINE, MAX_REJECTED, MAX_TAIL, NONE, Opening, Progress, Run
 
 FILE = {
@@ -125,6 +126,8 @@ STREAMS: dict[str, Stream] = {
     "ticks wait for what follows": [("x `", ["say x "]), ("y` z", ["say `y` z"]), (CLOSE, [])],
     "ticks at the end": [("x ``", ["say x "]), (CLOSE, ["say ``"])],
     "a fence line waits for its end": [("``", []), ("`js", []), ("\nx", ["say ```js\nx"]), (CLOSE, [])],
+    "a fence line behind another line": [("a\n``", ["say a\n"]), ("`js\nx", ["say ```js\nx"]), (CLOSE, [])],
+    "ticks behind a long line": [("x" * 200 + "`", ["say " + "x" * 200]), ("` y", ["say `` y"]), (CLOSE, [])],
     "a fence line at the end": [("```js", []), (CLOSE, ["say ```js"])],
     "tildes that are no fence": [("~", []), ("~ a", ["say ~~ a"]), (CLOSE, [])],
     "a mark in a fence": [
@@ -160,6 +163,19 @@ STREAMS: dict[str, Stream] = {
         (f"</think>\n{CALL}", ["say \n", *CALLED]),
         (CLOSE, []),
     ],
+    "a mark for thinking in the middle of a line": [("a <think>b", ["say a <think>b"]), (CLOSE, [])],
+    "a mark inside thinking, one a line": [("<think>\n<think>b</think>", ["think \n<think>b"]), (CLOSE, [])],
+    "a label before the thinking": [
+        ("<|channel>thou", []),
+        ("ght\na", ["think a"]),
+        ("<channel|>so", ["say so"]),
+        (CLOSE, []),
+    ],
+    "another word before the thinking": [
+        ("<|channel>thousand", ["think thousand"]),
+        (CLOSE, ["note reasoning_unclosed"]),
+    ],
+    "half a label": [("<|channel>thou", []), (CLOSE, ["think thou", "note reasoning_unclosed"])],
     "a mark inside thinking is thinking": [("<think>a<think>b</think>so", ["think a<think>b", "say so"]), (CLOSE, [])],
     # ---- calls
     "a call flows as it comes": [
@@ -209,6 +225,19 @@ STREAMS: dict[str, Stream] = {
         (FENCED, []),
         ("<think>hm", ["judge f text more_follows", f"say {FENCED}", "think hm"]),
         ("</think>", []),
+        (CLOSE, []),
+    ],
+    "a bare Python call waits for the end of its line": [
+        ("f(a=1)", []),
+        (".", []),
+        ("\n", ["start 0 f", 'args 0 {"a":1}', "end 0", "judge f call accepted", "say .\n"]),
+        ("So.", ["say So."]),
+        (CLOSE, []),
+    ],
+    "a bare Python call in a sentence": [
+        ("f(a=1)", []),
+        (" is", ["judge f text more_follows", "say f(a=1) is"]),
+        (" how.\n", ["say  how.\n"]),
         (CLOSE, []),
     ],
     # ---- invented results
@@ -278,7 +307,7 @@ def test_a_closed_scanner_takes_nothing_more(text: str, more: str):
     reader = Scanner(TOOLS)
     reader.feed(text)
     reader.close()
-    with pytest.raises(ValueError, match="^the scanner is closed$"):
+    with pytest.raises(ValueError, match="the scanner is closed"):
         reader.feed(more)
 
 
@@ -434,7 +463,7 @@ def test_a_line_that_is_no_fence_opens_none(line: str):
 
 
 @pytest.mark.requirement("B10")
-@pytest.mark.parametrize("open_code", ["```\n", "```js\nx\n", "`", "a `b"])
+@pytest.mark.parametrize("open_code", ["```\n", "```js\nx\n", "```js\nx\n```", "```js\n~~~", "`", "a `b"])
 def test_code_that_is_left_open_in_reasoning_does_not_reach_behind_it(open_code: str):
     reply = read(f"<think>a\n{open_code}</think>\n{CALL}")
     assert (reply.reasoning, reply.text, len(reply.calls)) == (f"a\n{open_code}", "\n", 1)
@@ -511,6 +540,17 @@ def test_ticks_in_a_rejected_declaration_open_no_fence():
     assert (reply.text, len(reply.calls)) == (text, 1)
 
 
+def test_a_fence_line_with_a_mark_in_it_is_none():
+    line = f"```xml {CALL}\n"
+    reply = read(line + CALL)
+    assert (why(reply), reply.text) == (["text in_code", "call accepted"], line)
+
+
+def test_a_bare_call_in_code_is_not_even_looked_at():
+    for text in (f"```js\n{OBJECT}\n```", f"a ` {OBJECT}", f"~~~js\n[{OBJECT}]\n"):
+        assert read(text) == Reply(text=text)
+
+
 # ---- other marks
 
 
@@ -518,6 +558,11 @@ def test_a_final_answer_ends_the_search_for_actions():
     text = "Final Answer: 4\nAction: f\nAction Input: {}\n"
     reply = read(text)
     assert (reply.text, reply.calls) == (text, ())
+
+
+def test_a_call_may_stand_right_behind_the_words_of_a_final_answer():
+    reply = read(f"a\nFinal Answer:{CALL}")
+    assert (reply.text, len(reply.calls)) == ("a\nFinal Answer:", 1)
 
 
 @pytest.mark.parametrize("closer", ["</tool_call>", "</s>", "<|im_end|>", "</f>"])
@@ -785,7 +830,7 @@ def test_a_run_of_ticks_is_not_held_for_ever():
     ("ticks", "called"), [(3, True), (32, True), (MAX_FENCE_LINE - 1, True), (MAX_FENCE_LINE, False), (150, False)]
 )
 def test_a_run_of_ticks_that_is_too_long_opens_nothing(before: str, ticks: int, called: bool):
-    reply = read(f"{before}{'`' * ticks}json action\n{OBJECT}\n{'`' * ticks}", policy="eager")
+    reply = read(f"{before}{'`' * ticks}json action\n{OBJECT}\n{'`' * ticks}")
     assert ("action" in [candidate.dialect for candidate in reply.candidates]) is called
 
 
@@ -801,6 +846,8 @@ def test_a_run_of_ticks_that_is_too_long_opens_nothing(before: str, ticks: int, 
         (CALL.replace("<tool_call>", "<tool_call k7>"), "k7", True),
         (CALL.replace("<tool_call>", "<tool_call k8>"), "k7", False),
         (f"k7 {CALL} k7", "k7", False),
+        (CALL.replace("<tool_call>", "<tool_call k77>"), "k7", False),
+        ('{"name":"f","arguments":{"a":"k7"}}', "k7", False),
     ],
 )
 def test_the_nonce_is_looked_for_in_the_mark(text: str, nonce: str | None, expected: bool | None):
@@ -843,20 +890,22 @@ class FakeReader:
         self.fed.append(buf[pos:])
         while pos < len(buf):
             char = buf[pos]
-            if char == "%":  # says nothing before the next one has come
-                if pos + 1 == len(buf) and not final:
-                    return pos
-            if char == "?":
+            if char == "&" or (char == "%" and pos + 1 == len(buf) and not final):
+                return pos
+            if char in "?<":
                 self.state = "failed"
                 return pos
             pos += 1
             if char == "+":
                 self.builders.append(CallBuilder(self._desk, self.evidence))
                 self.builders[-1].take_name("f")
-            if char == "!":
+            if char in ";!":
                 for builder in self.builders:
                     builder.end()
+                self.builders = [builder for builder in self.builders if builder.state == "tail"]
+            if char == "!":
                 self.state, self.channel = "done", self._channel
+            if char in ";!":
                 return pos
         return pos
 
@@ -864,14 +913,14 @@ class FakeReader:
         self.finished += 1
         for builder in self.builders:
             builder.cut()
-        self.state = "done" if "kept" in self._channel else "failed"
+        self.state = "done" if self._channel == "done" else "failed"
 
     def run(self) -> Run | None:
         return self._run if self.state == "open" else None
 
 
 class FakeTable:
-    """`@` opens, as a tag `<go>` and as a bare bracket."""
+    """`<go>`, `[go]`, `]go[`, `go:` at the start of a line, a fence `go` and `{go` open; `[x]` and `]x[` are noise."""
 
     def __init__(self, opening: Opening, run: Run | None = None, channel: str = "") -> None:
         self.opening = opening
@@ -880,25 +929,35 @@ class FakeTable:
         self.readers: list[FakeReader] = []
 
     def tag(self, name: str, closing: bool) -> Any:
+        assert isinstance(closing, bool)
         return ("open", self.opening) if name == "go" and not closing else None
 
     def may_become_tag(self, name: str) -> bool:
         return "go".startswith(name)
 
+    def _find(self, marks: tuple[str, ...], buf: str, pos: int, final: bool) -> Any:
+        assert isinstance(final, bool)
+        rest = buf[pos : pos + 4]
+        for mark in marks:
+            if rest.startswith(mark):
+                return ("open", self.opening, len(mark)) if "go" in mark else ("noise", None, len(mark))
+        return MORE if not final and any(mark.startswith(rest) for mark in marks) else NONE
+
     def literal(self, buf: str, pos: int, final: bool) -> Any:
-        return NONE
+        return self._find(("[go]", "]go[", "[x]", "]x["), buf, pos, final)
 
     def line(self, buf: str, pos: int, final: bool) -> Any:
-        return NONE
+        return self._find(("go:",), buf, pos, final)
 
     def is_result(self, info: str) -> bool:
         return info == "result"
 
     def fence(self, info: str, marks: str) -> Opening | None:
-        return self.opening if info == "go" else None
+        return self.opening if info == f"go {marks}" else None
 
     def bare(self, buf: str, pos: int, final: bool) -> Any:
-        return NONE
+        found = self._find(("{go", "[[go"), buf, pos, final)
+        return found if isinstance(found, int) else self.opening
 
     def reader(self, opening: Opening, desk: Desk, evidence: Evidence) -> FakeReader:
         assert opening is self.opening
@@ -938,8 +997,114 @@ def test_the_raw_text_of_a_failed_block_is_said_and_what_it_did_not_read_is_read
 
 
 def test_a_block_that_failed_at_its_own_mark_does_not_open_again():
-    events, table = fake("?", opening=Opening("d", at_mark=True))
-    assert (events, len(table.readers)) == ([["say ?"], []], 0)
+    events, table = fake("a <go>b", opening=Opening("d", at_mark=True))
+    assert (events, len(table.readers)) == ([["say a <go>b"], []], 1)
+
+
+@pytest.mark.parametrize("mark", ["<go>", "[go]", "]go[", "\ngo:", "{go", "[[go", "\n```go ```\n", " ```go ```\n"])
+def test_every_kind_of_mark_opens_and_may_be_cut_anywhere(mark: str):
+    whole, _ = fake(f"a {mark}b!c")
+    assert whole[0][-1].startswith(f"say a {mark.rstrip()}")
+    for at in range(len(mark) + 4):
+        events, table = fake(f"a {mark}b!c"[:at], f"a {mark}b!c"[at:])
+        assert len(table.readers) == 1
+        assert "".join(text for group in events for text in group).replace("say ", "") == f"a {mark}b!c"
+
+
+@pytest.mark.parametrize("mark", ["[x]", "]x["])
+def test_a_dropped_mark_in_code_is_text(mark: str):
+    assert fake(f"a {mark}b")[0][0] == ["say a b"]
+    assert fake(f"a `{mark}b")[0][0] == [f"say a `{mark}b"]
+
+
+@pytest.mark.parametrize("mark", ["[go", "]go", "go", "{g", "<g", "```go ```"])
+def test_a_mark_that_is_not_whole_in_the_end_is_text(mark: str):
+    events, table = fake(f"\n{mark}")
+    assert "".join(text for group in events for text in group).replace("say ", "") == f"\n{mark}"
+    assert table.readers == []
+
+
+@pytest.mark.parametrize(
+    ("text", "line_start"),
+    [
+        ("<go>a\n<go>!", True),
+        ("<go>a\n \t\r<go>!", True),
+        ("<go>a<go>!", False),
+        ("<go>a\nb<go>!", False),
+        ("<go>\n" + " " * 255 + "<go>!", True),
+        ("<go>\n" + " " * 256 + "<go>!", False),
+    ],
+)
+def test_behind_a_failed_block_a_line_begins_where_the_block_ended_with_one(text: str, line_start: bool):
+    _, table = fake(text)
+    assert table.readers[1].evidence.line_start is line_start
+
+
+def test_the_ticks_of_a_failed_block_are_its_own():
+    _, table = fake("<go>a`b!<go>!")
+    assert not table.readers[1].evidence.in_code
+    _, table = fake("`<go>a`b!<go>!")
+    assert table.readers[1].evidence.in_code
+    _, table = fake("<go>a`\n`b!<go>!")
+    assert not table.readers[1].evidence.in_code
+
+
+@pytest.mark.parametrize(("end", "in_fence"), [("?", True), ("!", False)])
+def test_a_fence_whose_block_failed_is_still_open(end: str, in_fence: bool):
+    _, table = fake(f"```go ```\na{end}\n<go>!")
+    assert table.readers[1].evidence.in_fence is in_fence
+
+
+def test_a_fence_whose_block_gave_a_call_and_failed_is_not_open():
+    _, table = fake("```go ```\na+;b?\n<go>!")
+    assert not table.readers[1].evidence.in_fence
+
+
+def test_a_declaration_whose_block_failed_hides_everything_up_to_its_end():
+    _, table = fake("<go>a?<go>b!</no> c</go> <go>!", opening=Opening("d", stops=("</go>",), single=True))
+    assert [reader.evidence.in_fence for reader in table.readers] == [False, True, False]
+
+
+def test_what_follows_a_call_in_its_block_is_text_when_it_is_no_call():
+    events, table = fake("<go>ab+;cd", "e?f")
+    assert events == [CALLED, ["say cde?f"], []]
+    assert table.readers[0].fed == ["ab+;cd", "cd", "e?f"]
+
+
+def test_what_follows_a_call_in_its_block_is_dropped_when_the_block_ends_well():
+    events, _ = fake("<go>+;cd!e")
+    assert events == [[*CALLED, "say e"], []]
+
+
+def test_what_comes_before_a_call_in_its_block_is_dropped():
+    assert fake("<go>abc+!")[0] == [CALLED, []]
+
+
+def test_several_calls_may_come_from_one_block():
+    events, _ = fake("<go>+;a+;b?")
+    assert events[0] == [*CALLED, *(each.replace("0", "1") for each in CALLED), "say b?"]
+
+
+# ---- the end of the text inside a block
+
+
+@pytest.mark.parametrize(
+    ("text", "channel", "expected"),
+    [
+        ("<go>ab&c", "", ["say <go>ab&c"]),
+        ("<go>ab&c", "done", ["say <go>ab&c"]),
+        ("<go>a+b&c", "", ["note truncated_call", "judge f truncated truncated"]),
+        ("<go>+;b&c", "", ["say b&c"]),
+        ("<go>+;b&c", "done", ["say &c"]),
+        ("<go>+;b", "done", []),
+    ],
+)
+def test_what_a_reader_never_read_is_said_unless_it_belongs_to_a_call_that_was_cut(
+    text: str, channel: str, expected: list[str]
+):
+    events, table = fake(text, channel=channel)
+    assert events[-1] == expected
+    assert table.readers[0].finished == 1
 
 
 def test_what_a_reader_holds_back_is_given_to_it_again():

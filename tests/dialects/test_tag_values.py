@@ -339,8 +339,7 @@ ENDS = [
     Case(
         "a parameter called like a tag",
         "<read><path>a</path><parameter>x</parameter></read>",
-        (("read", {"path": "a", "x": ""}),),
-        codes={"missing_close_tag"},
+        (("read", {"path": "a", "parameter": "x"}),),
         options={"tools": ODD},
     ),
     Case(

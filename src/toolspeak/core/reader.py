@@ -72,7 +72,7 @@ def _calls_in(text: str, name: str, tools: tuple[Tool, ...] | None) -> list[JSON
     starts: set[int] = set()
     for at in _mentions(text, name):
         before = text[max(0, at - _BEFORE) : at]
-        openers = [index for index, char in enumerate(before) if char in "<{[`\n"]
+        openers = [index for index, char in enumerate(before) if char in "<{[`\n" or before.startswith("Action", index)]
         starts.update(at - len(before) + index for index in openers[-_OPENERS:])
         starts.add(at)
         if len(starts) > _MAX_STARTS:
@@ -92,14 +92,18 @@ def _mentions(text: str, name: str) -> Iterator[int]:
     at = text.find(name)
     while at >= 0:
         end = at + len(name)
-        if (text[at - 1 : at] or "\n") in _CODE_BEFORE or (text[end : end + 1] or "\n") in _CODE_AFTER:
+        before = text[max(0, at - 8) : at].rstrip(" ")[-1:] or "\n"
+        after = text[end : end + 8].lstrip(" \n")[:1] or "\n"
+        if before in _CODE_BEFORE or after in _CODE_AFTER:
             yield at
         at = text.find(name, end)
 
 
 def _plain_variants(text: str) -> set[str]:
     """The text, and what it would be without ticks, escapes or entities."""
-    return {text, text.replace("`", " "), unescape(text), text.replace("\\n", "\n").replace('\\"', '"')}
+    unquoted = text.replace("\n> ", "\n")
+    unescaped = text.replace("\\n", "\n").replace('\\"', '"')
+    return {text, text.replace("`", " "), unescape(text), unquoted, unescaped}
 
 
 def parse(

@@ -103,6 +103,8 @@ class Reader(Protocol):
     """Reads one candidate block behind a mark."""
 
     state: Progress
+    #: The block was closed by its own mark.
+    closed: bool
     #: What the text behind a header is: `analysis` is thinking, `final` is the answer; empty for calls.
     channel: str
 
@@ -186,12 +188,14 @@ class Scanner:
         self._ticks = 0  # runs of ticks on this line so far: an odd number means inline code
         self._last = ""  # the last character said
         self._reasoning = False
+        self._aside = False  # a thinking mark stood in the middle of a line: text, but no place for calls
         self._label = ""  # a word that may stand between the mark and the thinking
         # the candidate being read
         self._reader: Reader | None = None
         self._raw: list[str] = []
         self._moved = False  # something of the candidate has been read, if only its mark
         self._called = False  # it has given at least one call
+        self._fence_is_soft = False  # the fence we are in held a call and was not closed behind it
         self._block_fence = ""  # what closes the block, if it turns out to hold no call
         self._commits = 0
         self._seen = 0
@@ -296,11 +300,11 @@ class Scanner:
             return
         if self._tails and not self._hold_tail(text):
             self._resolve_tails(False)  # does nothing where the end of the line was enough
+        self._count_ticks(text, candidate)
+        self._last = text[-1]
         if self._tails:
             return
         self._desk.say(text, self._reasoning)
-        self._count_ticks(text, candidate)
-        self._last = text[-1]
         self._started = self._started or not (self._reasoning or text.isspace())
 
     def _count_ticks(self, text: str, candidate: bool) -> None:
@@ -403,6 +407,9 @@ class Scanner:
             return MORE if not final and _FENCE_BEGUN(buf, pos) is not None else NONE
         marks, info = line.groups()
         eol = line.end(2)
+        if self._fence_is_soft and info.strip():
+            self._fence = ""
+        self._fence_is_soft = False
         if self._fence:
             closes = marks[0] == self._fence[0] and len(marks) >= len(self._fence) and not info.strip()
             if not closes and "<" in info:
@@ -474,7 +481,7 @@ class Scanner:
                 return self._act(found[0], found[1], buf, pos, pos + found[2])
             if found == MORE:
                 return MORE
-        barred = self._reasoning or self._fence or self._in_code or self._rejected >= MAX_REJECTED
+        barred = self._reasoning or self._aside or self._fence or self._in_code or self._rejected >= MAX_REJECTED
         if barred or not (self._fresh or self._last.isspace()):
             return self._plain(buf, pos)
         opening = self._table.bare(buf, pos, final)
@@ -488,8 +495,11 @@ class Scanner:
             return self._open(opening, buf, pos, end)
         if self._reasoning and role in ("think_end", "turn_end"):
             return self._end_reasoning(end)
-        if self._fence or self._in_code or (role == "think" and not self._fresh):
+        if self._fence or self._in_code:
             return self._plain(buf, pos)
+        if (role == "think" and not self._fresh) or (role == "think_end" and self._aside):
+            self._aside = role == "think"
+            return self._plain(buf, pos, end - pos)
         if role == "think_end":
             return self._end_reasoning(end)
         if role == "result":
@@ -555,7 +565,7 @@ class Scanner:
             answer_start=not self._started,
             in_fence=bool(self._fence),
             in_code=self._in_code,
-            in_reasoning=self._reasoning,
+            in_reasoning=self._reasoning or self._aside,
             nonce=None if self._desk.nonce is None else has_word(buf[pos:end], self._desk.nonce),
         )
         self._reader = self._table.reader(opening, self._desk, evidence)
@@ -611,8 +621,17 @@ class Scanner:
             self._reasoning = reader.channel == "analysis"
         elif waiting:
             self._tails.append(_Tail(waiting, raw))
+            self._leave_open(reader)
+        elif self._called and reader.state == "done":
+            self._leave_open(reader)
         elif reader.state == "failed" or not self._called:
             self._reject(raw, reader.state == "failed")
+
+    def _leave_open(self, reader: Reader) -> None:
+        """A fence with a call in it goes on behind the call until it is closed, or the next one opens."""
+        if not reader.closed and self._block_fence[:1] in ("`", "~"):
+            self._fence = self._block_fence
+            self._fence_is_soft = True
 
     def _reject(self, raw: str, failed: bool) -> None:
         """What was read is text after all. A block that was not closed may be an ordinary fence or declaration."""

@@ -67,6 +67,7 @@ class Block:
     def __init__(self, opening: Opening, desk: Desk, evidence: Evidence) -> None:
         self.state: Progress = "open"
         self.channel = ""
+        self.closed = False
         self._context = Context(desk, evidence, opening.stops)
         self._opening = opening
         self._body: Body | None = None
@@ -198,11 +199,16 @@ class Block:
 
     def _stopped(self, buf: str, end: int, stop: str, final: bool) -> int:
         """The block is closed, with or without a call in it. A fence may be closed by a longer run."""
-        while stop[0] in "`~" and buf[end : end + 1] == stop[0]:
-            end += 1
-        if stop[0] in "`~" and end == len(buf) and not final:
-            return MORE
+        if stop[0] in "`~":
+            start = end - len(stop)
+            while buf[end : end + 1] == stop[0]:
+                end += 1
+            if end == len(buf) and not final:
+                return MORE
+            if buf[end : end + 1].isalpha():
+                return self._leave(start)  # not the end of this fence, but the beginning of the next
         self.state = "done"
+        self.closed = True
         return end
 
     def _dispatch(self, buf: str, pos: int, at: int, final: bool) -> int:

@@ -70,13 +70,14 @@ _FINAL_ANSWERS = frozenset({"Final Answer"})
 class _Frame:
     """An object that is, or holds, a call; or an array of them."""
 
-    __slots__ = ("builder", "is_list", "named", "role")
+    __slots__ = ("argued", "builder", "is_list", "named", "role")
 
     def __init__(self, is_list: bool, builder: CallBuilder | None = None) -> None:
         self.is_list = is_list
         self.builder = builder
         self.role: _Role = "other"
         self.named = False
+        self.argued = False
 
 
 class JsonCalls(Body):
@@ -140,8 +141,10 @@ class JsonCalls(Body):
             self._token(token)
         self._forward()
 
-    def _fail(self, reason: str) -> None:
+    def _fail(self, reason: str, *others: CallBuilder) -> None:
         self.state = "failed"
+        for builder in others:
+            builder.fail(reason)
         for frame in self._frames:
             if frame.builder is not None and not frame.is_list:
                 frame.builder.note(*self._json.notes)
@@ -226,6 +229,7 @@ class JsonCalls(Body):
     def _key(self, text: str) -> None:
         frame = self._frames[-1]
         frame.role = self._roles.get(text, "other")
+        frame.argued = frame.argued or frame.role == "arguments"
         if frame.role == "other" and self._exact:
             self._fail("not_a_call")
 
@@ -262,7 +266,11 @@ class JsonCalls(Body):
             return
         if self._frames and self._frames[-1].builder is builder:
             self._frames[-1].named = True
+            self._frames[-1].argued = frame.argued
             return  # the inner object of {"function": {...}}
+        if self._exact and self.context.desk.tools is None and not frame.argued and builder.state == "held":
+            self._fail("not_a_call", builder)  # {"name": "Ada"} is a person
+            return
         if builder.state in ("live", "held"):
             builder.note(*self._json.notes)
             builder.end()

@@ -45,6 +45,7 @@ class LineReader:
     def __init__(self, desk: Desk, evidence: Evidence, stops: tuple[str, ...]) -> None:
         self.state: Progress = "open"
         self.channel = ""
+        self.closed = True
         self._context = Context(desk, evidence, stops)
         self._inner: ArgumentsBody | None = None
 

@@ -76,6 +76,11 @@ RESULTS = frozenset(
         "|tool_output_begin|",
         "|START_TOOL_RESULT|",
         "start_function_response",
+        # a new turn behind a call: only the caller may open one
+        "|im_start|",
+        "|start_header_id|",
+        "|start_of_role|",
+        "start_of_turn",
     }
 )
 #: Marks of the transport, which mean nothing to a reader.
@@ -200,9 +205,9 @@ class Marks:
             return "open", opening
         if name in RESULTS:
             return "result", None
-        if name in BLOCK_CLOSERS:
-            return "closer", None
-        return ("noise", None) if name in NOISE_TAGS else None
+        if name in NOISE_TAGS:
+            return "noise", None
+        return ("closer", None) if name in BLOCK_CLOSERS else None
 
     def _opening(self, name: str) -> Opening | None:
         opening = OPENINGS.get(name)

@@ -306,9 +306,12 @@ class TagCalls(Body):
         if self._is_next(tag):
             self._end(missing=self._closes)
             return at
+        plain = not tag.value and not tag.attributes
+        if plain and not self._place.pairs and self._place.schema.knows(tag.name):
+            return self._begin(tag.name, tag)
         if tag.name in CONTAINER_TAGS and not self._place.schema.knows(tag.name):
             return tag.end
-        if tag.name == "arg_key" or (tag.name in PARAMETER_TAGS and not tag.value and not tag.attributes):
+        if tag.name == "arg_key" or (tag.name in PARAMETER_TAGS and plain):
             self._phase = self._key_text
             return tag.end
         return self._begin(self._key if tag.name == "arg_value" else self._key_in(tag), tag)
