@@ -104,7 +104,12 @@ def test_time_grows_with_the_length_of_the_text(shape: str):
     raise AssertionError(f"twice the text took {growth:.1f} times as long")
 
 
-CALLING = {"weak calls one behind the other", "space behind a weak call", "DSML prefixes and names"}
+CALLING = {
+    "unclosed openers of many kinds",
+    "weak calls one behind the other",
+    "space behind a weak call",
+    "DSML prefixes and names",
+}
 
 
 @pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape not in CALLING])

@@ -268,7 +268,7 @@ def test_no_step_is_slow_however_long_the_text(start: str, piece: str):
     text = start + piece * (100_000 // len(piece))
     began = time.process_time()
     read(text)
-    assert time.process_time() - began < 5  # quadratic behaviour would take minutes
+    assert time.process_time() - began < 20  # a tenth of that on an idle machine; quadratic would be minutes
 
 
 @pytest.mark.requirement("R-T12")

@@ -29,7 +29,8 @@ from toolspeak.core.events import (
 )
 from toolspeak.core.evidence import Evidence
 from toolspeak.core.markup import MORE
-from toolspeak.core.scanner import MAX_FENCE_LINE, MAX_REJECTED, MAX_TAIL, NONE, Opening, Progress, Run
+from toolspeak.core.scanner import MAX_FENCE_LINE, MAX_REJECTED, MAX_TAIL
+from toolspeak.core.seam import NONE, Opening, Progress, Run
 
 FILE = {
     "type": "object",
@@ -349,7 +350,6 @@ def evidence(text: str, **options: Any) -> dict[str, Any]:
         ("a\n\u00a0", True, False),
         ("- ", False, False),
         ("a\n- ", False, False),
-        ("a <|im_end|> ", False, False),
         ("<b>", False, False),
         ("{1} ", False, False),
         ("[1] ", False, False),
@@ -551,6 +551,33 @@ def test_a_bare_call_in_code_is_not_even_looked_at():
         assert read(text) == Reply(text=text)
 
 
+@pytest.mark.parametrize("open_fence", [f"```json action\n{OBJECT}\nmore\n", f"~~~~json action\n{OBJECT}\nmore\n"])
+def test_a_fence_that_goes_on_behind_its_call_is_closed_by_its_marks(open_fence: str):
+    marks = open_fence.partition("json")[0]
+    reply = read(f"{open_fence}{CALL}\n{marks}\n{CALL}")
+    assert why(reply) == ["call accepted", "text in_fence", "call accepted"]
+    assert reply.text == f"\nmore\n{CALL}\n{marks}\n"
+
+
+def test_a_fence_that_goes_on_behind_its_call_ends_where_the_next_one_opens():
+    action = f"```json action\n{OBJECT}\n"
+    reply = read(f"{action}more\n{action}more\n```js\n{CALL}\n```\n{CALL}")
+    assert why(reply) == ["call accepted", "call accepted", "text in_fence", "call accepted"]
+
+
+def test_a_fence_without_a_call_does_not_end_where_the_next_one_opens():
+    text = f"```js\n```json action\n{OBJECT}\n```js\n{CALL}\n"
+    assert read(text).text == text
+
+
+@pytest.mark.requirement("B7", "B10")
+def test_thinking_in_the_middle_of_a_line_is_text_and_no_place_for_calls():
+    text = f"a <think>b {CALL} {OBJECT} c</think> "
+    reply = read(text + CALL)
+    assert (why(reply), reply.text, reply.reasoning) == (["reasoning reasoning", "call accepted"], text, "")
+    assert codes(reply) == []
+
+
 # ---- other marks
 
 
@@ -565,7 +592,7 @@ def test_a_call_may_stand_right_behind_the_words_of_a_final_answer():
     assert (reply.text, len(reply.calls)) == ("a\nFinal Answer:", 1)
 
 
-@pytest.mark.parametrize("closer", ["</tool_call>", "</s>", "<|im_end|>", "</f>"])
+@pytest.mark.parametrize("closer", ["</tool_call>", "</invoke>", "</f>"])
 def test_a_stray_closer_is_dropped_only_behind_a_call(closer: str):
     assert read(f"a{closer}b").text == f"a{closer}b"
     assert read(f"{closer}b").text == f"{closer}b"
@@ -642,6 +669,15 @@ def test_a_result_that_the_model_invents_is_cut_off_with_everything_behind_it(re
 
 
 @pytest.mark.requirement("B9")
+def test_a_fence_that_holds_a_result_is_cut_off_behind_a_call_only():
+    fence = "```json result\nsunny\n```\n"
+    reply = read(f"{CALL}\n{fence}So.")
+    assert (reply.text, codes(reply)) == ("\n", ["invented_result"])
+    assert read(f"{fence}So.") == Reply(text=f"{fence}So.")
+    assert read(f"{CALL}<think>\n{fence}</think>So").text == "So"
+
+
+@pytest.mark.requirement("B9")
 def test_a_result_inside_reasoning_is_reasoning():
     reply = read(f"{CALL}<think><tool_response>x</think>y")
     assert (reply.reasoning, reply.text, codes(reply)) == ("<tool_response>x", "y", [])
@@ -677,6 +713,12 @@ def test_weak_calls_may_follow_each_other(between: str):
     reply = read(FENCED + between + FENCED)
     assert why(reply) == ["call accepted"] * 2
     assert reply.text == between.strip("\n") + ("\n" if between.strip() else "")
+
+
+def test_a_bare_python_call_before_something_else_on_its_line_is_text():
+    text = 'f(a=1) {"name":\n1, "x": 2}\n'
+    reply = read(text)
+    assert (reply.text, reply.calls, why(reply)[-1]) == (text, (), "text more_follows")
 
 
 def test_weak_calls_are_all_text_when_text_follows_the_last():
@@ -873,10 +915,12 @@ def test_a_run_tells_how_much_came_its_way():
 
 
 class FakeReader:
-    """Reads up to a mark: `!` ends the block well, `?` ends it badly, and `+` begins a call on the way."""
+    """`!` closes the block, `|` ends it without closing it, `?` and `<` end it badly. `+` begins a call, `;` ends it.
+    A `%` is not read before the next character has come, a `&` never."""
 
     def __init__(self, desk: Desk, evidence: Evidence, run: Run | None, channel: str) -> None:
         self.state: Progress = "open"
+        self.closed = False
         self.channel = ""
         self.builders: list[CallBuilder] = []
         self.evidence = evidence
@@ -899,13 +943,13 @@ class FakeReader:
             if char == "+":
                 self.builders.append(CallBuilder(self._desk, self.evidence))
                 self.builders[-1].take_name("f")
-            if char in ";!":
+            if char in ";!|":
                 for builder in self.builders:
                     builder.end()
                 self.builders = [builder for builder in self.builders if builder.state == "tail"]
-            if char == "!":
-                self.state, self.channel = "done", self._channel
-            if char in ";!":
+                self.closed = char == "!"
+                if char != ";":
+                    self.state, self.channel = "done", self._channel
                 return pos
         return pos
 
@@ -920,7 +964,8 @@ class FakeReader:
 
 
 class FakeTable:
-    """`<go>`, `[go]`, `]go[`, `go:` at the start of a line, a fence `go` and `{go` open; `[x]` and `]x[` are noise."""
+    """`<go>`, `[go]`, `]<go[`, `go:` at the start of a line, a fence `go`, `{go` and `[{go` open. `[x]` and `]<x[`
+    are dropped, `</go>` closes."""
 
     def __init__(self, opening: Opening, run: Run | None = None, channel: str = "") -> None:
         self.opening = opening
@@ -930,21 +975,23 @@ class FakeTable:
 
     def tag(self, name: str, closing: bool) -> Any:
         assert isinstance(closing, bool)
-        return ("open", self.opening) if name == "go" and not closing else None
+        if name != "go":
+            return None
+        return ("closer", None) if closing else ("open", self.opening)
 
     def may_become_tag(self, name: str) -> bool:
         return "go".startswith(name)
 
     def _find(self, marks: tuple[str, ...], buf: str, pos: int, final: bool) -> Any:
         assert isinstance(final, bool)
-        rest = buf[pos : pos + 4]
+        rest = buf[pos : pos + 5]
         for mark in marks:
             if rest.startswith(mark):
                 return ("open", self.opening, len(mark)) if "go" in mark else ("noise", None, len(mark))
         return MORE if not final and any(mark.startswith(rest) for mark in marks) else NONE
 
     def literal(self, buf: str, pos: int, final: bool) -> Any:
-        return self._find(("[go]", "]go[", "[x]", "]x["), buf, pos, final)
+        return self._find(("[go]", "]<go[", "[x]", "]<x["), buf, pos, final)
 
     def line(self, buf: str, pos: int, final: bool) -> Any:
         return self._find(("go:",), buf, pos, final)
@@ -953,10 +1000,11 @@ class FakeTable:
         return info == "result"
 
     def fence(self, info: str, marks: str) -> Opening | None:
-        return self.opening if info == f"go {marks}" else None
+        assert marks in ("```", "~~~~")
+        return self.opening if info == "go" else None
 
     def bare(self, buf: str, pos: int, final: bool) -> Any:
-        found = self._find(("{go", "[[go"), buf, pos, final)
+        found = self._find(("{go", "[{go"), buf, pos, final)
         return found if isinstance(found, int) else self.opening
 
     def reader(self, opening: Opening, desk: Desk, evidence: Evidence) -> FakeReader:
@@ -1001,7 +1049,7 @@ def test_a_block_that_failed_at_its_own_mark_does_not_open_again():
     assert (events, len(table.readers)) == ([["say a <go>b"], []], 1)
 
 
-@pytest.mark.parametrize("mark", ["<go>", "[go]", "]go[", "\ngo:", "{go", "[[go", "\n```go ```\n", " ```go ```\n"])
+@pytest.mark.parametrize("mark", ["<go>", "[go]", "]<go[", "\ngo:", "{go", "[{go", "\n```go\n", "\n~~~~ go\n"])
 def test_every_kind_of_mark_opens_and_may_be_cut_anywhere(mark: str):
     whole, _ = fake(f"a {mark}b!c")
     assert whole[0][-1].startswith(f"say a {mark.rstrip()}")
@@ -1011,13 +1059,13 @@ def test_every_kind_of_mark_opens_and_may_be_cut_anywhere(mark: str):
         assert "".join(text for group in events for text in group).replace("say ", "") == f"a {mark}b!c"
 
 
-@pytest.mark.parametrize("mark", ["[x]", "]x["])
+@pytest.mark.parametrize("mark", ["[x]", "]<x["])
 def test_a_dropped_mark_in_code_is_text(mark: str):
     assert fake(f"a {mark}b")[0][0] == ["say a b"]
     assert fake(f"a `{mark}b")[0][0] == [f"say a `{mark}b"]
 
 
-@pytest.mark.parametrize("mark", ["[go", "]go", "go", "{g", "<g", "```go ```"])
+@pytest.mark.parametrize("mark", ["[go", "]<go", "go", "{g", "<g", "```go"])
 def test_a_mark_that_is_not_whole_in_the_end_is_text(mark: str):
     events, table = fake(f"\n{mark}")
     assert "".join(text for group in events for text in group).replace("say ", "") == f"\n{mark}"
@@ -1049,15 +1097,10 @@ def test_the_ticks_of_a_failed_block_are_its_own():
     assert not table.readers[1].evidence.in_code
 
 
-@pytest.mark.parametrize(("end", "in_fence"), [("?", True), ("!", False)])
-def test_a_fence_whose_block_failed_is_still_open(end: str, in_fence: bool):
-    _, table = fake(f"```go ```\na{end}\n<go>!")
+@pytest.mark.parametrize(("end", "in_fence"), [("?", True), ("!", False), ("+!", False), ("+|", True), ("+;?", False)])
+def test_a_fence_is_open_until_it_is_closed(end: str, in_fence: bool):
+    _, table = fake(f"```go\na{end}\n<go>!")
     assert table.readers[1].evidence.in_fence is in_fence
-
-
-def test_a_fence_whose_block_gave_a_call_and_failed_is_not_open():
-    _, table = fake("```go ```\na+;b?\n<go>!")
-    assert not table.readers[1].evidence.in_fence
 
 
 def test_a_declaration_whose_block_failed_hides_everything_up_to_its_end():

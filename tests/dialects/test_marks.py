@@ -9,7 +9,7 @@ from toolspeak import parse
 from toolspeak.core.desk import Desk
 from toolspeak.core.markup import MORE
 from toolspeak.core.model import Tool
-from toolspeak.core.scanner import NONE
+from toolspeak.core.seam import NONE
 from toolspeak.dialects.marks import LITERALS, OPENINGS, Marks
 
 PING = '{"name": "ping", "arguments": {"a": 1}}'
@@ -238,9 +238,8 @@ NOISE = [
     Case("token |START_RESPONSE|", "Hello.<|START_RESPONSE|>", said="Hello."),
     Case("token |eot|", "Hello.<|eot|>", said="Hello."),
     Case("token |content_text|", "Hello.<|content_text|>", said="Hello."),
-    Case("token |end_message|", "Hello.<|end_message|>", said="Hello."),
-    Case("token |im_end|", "Hello.<|im_end|>", said="Hello."),
-    Case("token s", "Hello.<s>", said="Hello."),
+    Case("token |END_TEXT|", "Hello.<|END_TEXT|>", said="Hello."),
+    Case("token |message_model|", "Hello.<|message_model|>", said="Hello."),
     Case("a closing s", "Hello.</s>", said="Hello.</s>"),
     Case(
         "a closer behind a call", '<tool_call>{"name": "ping", "arguments": {}}</tool_call><|im_end|>', (("ping", {}),)

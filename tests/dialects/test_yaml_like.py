@@ -25,7 +25,7 @@ MAPPINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "a list": ("a:\n  - 1\n  - x y\n\n  - null", {"a": [1, "x y", None]}),
     "a list that is not indented": ("a:\n- 1\n- 2\nb: 3", {"a": [1, 2], "b": 3}),
     "a list of mappings": ("a:\n  - b: 1\n    c: 2\n  - b: 3", {"a": [{"b": 1, "c": 2}, {"b": 3}]}),
-    "a list of quoted texts with colons": ('a:\n  - "b: c"\n  - \'d\'', {"a": ["b: c", "d"]}),
+    "a list of quoted texts with colons": ("a:\n  - \"b: c\"\n  - 'd'", {"a": ["b: c", "d"]}),
     "nothing": ("a:\nb: 1", {"a": None, "b": 1}),
     "nothing at the end": ("a: 1\nb:", {"a": 1, "b": None}),
     "nothing at the end of something nested": ("a:\n  b:\nc: 1", {"a": {"b": None}, "c": 1}),

@@ -134,7 +134,6 @@ class Transducer(Keys):
     def _close_open(self) -> None:
         if self.in_string:
             self._emit(END_STRING)
-            self._state = "after"
         elif self._state == "value":
             if self._kinds[-1] in ("object", "call"):
                 self._emit(SCALAR, self.missing)
@@ -150,7 +149,6 @@ class Transducer(Keys):
             if self._kept or self._state == "colon":
                 self._release()
                 self._emit(END_STRING)
-                self._state = "after"
             return
         ended = self._state == "colon"
         key, colon, rest = self._take_key().partition(":")

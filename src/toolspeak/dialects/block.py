@@ -15,7 +15,7 @@ from ..core.desk import Desk
 from ..core.evidence import Evidence
 from ..core.markup import MORE, lex_name, lex_tag
 from ..core.quotes import LOOKAHEAD
-from ..core.scanner import Opening, Progress, Run
+from ..core.seam import Opening, Progress, Run
 from .bodies import Body, Context
 from .json_calls import JsonCalls
 from .named_calls import NamedCall

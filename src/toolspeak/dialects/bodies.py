@@ -11,7 +11,7 @@ from ..core.desk import Desk
 from ..core.events import CallArgs
 from ..core.evidence import Evidence
 from ..core.lenient_json import Transducer
-from ..core.scanner import Progress, Run
+from ..core.seam import Progress, Run
 
 __all__ = ["BODY_NAME", "ArgumentsBody", "Body", "Context"]
 

@@ -25,7 +25,7 @@ from ..core.lenient_json import (
     Token,
     Transducer,
 )
-from ..core.scanner import Run
+from ..core.seam import Run
 from .bodies import Body, Context, live_run
 
 __all__ = ["ROLES", "JsonCalls"]

@@ -16,7 +16,7 @@ from ..core.evidence import Evidence
 from ..core.lenient_json import END_OBJECT, KEY, OBJECT, SCALAR
 from ..core.markup import MORE
 from ..core.quotes import LOOKAHEAD
-from ..core.scanner import Opening, Progress, Run
+from ..core.seam import Opening, Progress, Run
 from .bodies import ArgumentsBody, Context
 from .named_calls import clean_name
 

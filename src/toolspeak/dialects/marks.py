@@ -13,7 +13,7 @@ from functools import lru_cache
 from ..core.desk import Desk
 from ..core.evidence import Evidence
 from ..core.markup import MORE, NAMESPACES
-from ..core.scanner import NONE, Opening, Reader, Role
+from ..core.seam import NONE, Opening, Reader, Role
 from .block import BLOCK_CLOSERS, Block
 from .json_calls import ROLES
 from .lines import ACTION, CHANNEL, ChannelReader, ReactReader
@@ -107,6 +107,8 @@ NOISE_TAGS = frozenset(
         "s",
     }
 )
+#: Parts of a call in long tags: text where no call was made, unlike other long tags.
+LONG_PARTS = frozenset({"|open|argument", "|close|argument", "|close|call", "|close|tools"})
 CLOSING_TAGS = frozenset({*OPENINGS, *CALL_TAGS, "tool_call|", "end_function_call"}) | BLOCK_CLOSERS
 
 #: Literal marks.
@@ -205,9 +207,9 @@ class Marks:
             return "open", opening
         if name in RESULTS:
             return "result", None
-        if name in NOISE_TAGS:
-            return "noise", None
-        return ("closer", None) if name in BLOCK_CLOSERS else None
+        if name in BLOCK_CLOSERS or name in LONG_PARTS:
+            return "closer", None
+        return ("noise", None) if name in NOISE_TAGS else None
 
     def _opening(self, name: str) -> Opening | None:
         opening = OPENINGS.get(name)

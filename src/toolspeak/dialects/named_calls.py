@@ -14,7 +14,7 @@ from ..core.lenient_json import END_OBJECT, KEY, OBJECT, SCALAR
 from ..core.markup import MORE, lex_tag, unescape
 from ..core.model import JSONValue, Note
 from ..core.quotes import LOOKAHEAD
-from ..core.scanner import Run
+from ..core.seam import Run
 from .bodies import BODY_NAME, ArgumentsBody, Body, Context
 from .tag_calls import TagCalls
 from .tag_names import CALL_ENDS

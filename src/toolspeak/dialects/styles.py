@@ -67,7 +67,7 @@ def with_nonce(mark: str, nonce: str | None) -> str:
     head, newline, _ = mark.partition("\n")
     if head.endswith(">") and not head.endswith("|>") and "｜>" not in head and head.startswith("<"):
         return f"{head[:-1]} {nonce}>{newline}"
-    return f"{head} {nonce} {newline}".rstrip(" ") if newline else f"{head} {nonce} "
+    return f"{head} {nonce}\n" if newline else f"{head.rstrip(' ')} {nonce} "
 
 
 # ---- JSON
@@ -82,7 +82,7 @@ def _signed(document: JSONObject, nonce: str | None) -> str:
 
 
 def _fence(body: str, info: str, nonce: str | None) -> str:
-    """A code fence; its run of ticks is longer than any at the start of a line inside."""
+    """A code fence. The body is one line, so no run of ticks inside can close it."""
     info = f"{info} {nonce}" if nonce is not None else info
     return f"```{info}\n{body}\n```"
 

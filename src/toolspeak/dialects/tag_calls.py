@@ -16,7 +16,7 @@ from ..core.lenient_json import END_OBJECT, KEY, MAX_SIZE, OBJECT, SCALAR
 from ..core.markup import MORE, Tag, lex_name, lex_tag
 from ..core.model import JSONValue, Note, is_array
 from ..core.quotes import LOOKAHEAD
-from ..core.scanner import Run
+from ..core.seam import Run
 from .bodies import ArgumentsBody, Body, Context
 from .tag_names import (
     BLOCK_TAGS,

@@ -19,8 +19,8 @@ from ..core.literals import escape_text
 from ..core.markup import MORE, Tag, lex_name, lex_tag, unescape
 from ..core.model import JSONValue, Note
 from ..core.quotes import LOOKAHEAD
-from ..core.scanner import Progress, Run
 from ..core.schema import ArgumentSchema
+from ..core.seam import Progress, Run
 from .tag_names import CALL_ENDS, CALL_TAGS, CDATA, CDATA_END, NOISE, PARAMETER_TAGS
 from .values import value_of
 

@@ -1,0 +1,132 @@
+"""What the scanner asks of a dialect: a table of marks, and readers for what stands behind them.
+
+The seam between `scanner`, which knows no dialect, and `dialects`, which know no stream. Above: `scanner`,
+`dialects`. Below: `builder`, `desk`, `evidence`, `events`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+import msgspec
+
+from .builder import CallBuilder
+from .desk import Desk
+from .events import Event
+from .evidence import Evidence, Wrapper
+
+__all__ = ["NONE", "MarkTable", "Opening", "Progress", "Reader", "Role", "Run"]
+
+#: There is no mark here.
+NONE = -2
+
+#: What a mark means to the scanner.
+Role = Literal["open", "think", "think_end", "turn_end", "final", "result", "closer", "noise"]
+#: How far a reader is.
+Progress = Literal["open", "done", "failed"]
+
+
+class Opening(msgspec.Struct, frozen=True):
+    """A mark that opens a candidate: one row of a table."""
+
+    dialect: str
+    wrapper: Wrapper = "strong"
+    #: Marks that end what was opened, as literal text.
+    stops: tuple[str, ...] = ()
+    #: The mark itself belongs to the body: the reader starts at it, not behind it.
+    at_mark: bool = False
+    #: A name that the mark itself gives, such as the info string of a fence.
+    name: str = ""
+    #: The block holds exactly one call, and nothing else.
+    single: bool = False
+    #: The block is over when its call is.
+    one_call: bool = False
+    #: Words that may stand between the mark and the call.
+    preamble: str = ""
+
+
+class Run(msgspec.Struct):
+    """A shortcut: a chunk that `accepts` takes whole needs no reading; `take` turns it into its event."""
+
+    accepts: Callable[[str], object | None]
+    take: Callable[[str], Event]
+    #: How many characters may come this way.
+    room: int = sys.maxsize
+    #: Characters that say nothing before the next one has come.
+    waits: str = ""
+    #: Is told, when the run is over, how many came.
+    grow: Callable[[int], None] | None = None
+    left: int = -1
+
+    def __post_init__(self) -> None:
+        self.left = self.room
+
+    def end(self) -> None:
+        """The next chunk must be read."""
+        if self.grow is not None:
+            self.grow(self.room - self.left)
+
+
+class Reader(Protocol):
+    """Reads one candidate block behind a mark."""
+
+    state: Progress
+    #: The block was closed by its own mark.
+    closed: bool
+    #: What the text behind a header is: `analysis` is thinking, `final` is the answer; empty for calls.
+    channel: str
+
+    @property
+    def builders(self) -> list[CallBuilder]:
+        """Every candidate seen."""
+        ...
+
+    def feed(self, buf: str, pos: int, final: bool) -> int:
+        """Read on; the position of the first character not read."""
+        ...
+
+    def finish(self) -> None:
+        """The text is over."""
+        ...
+
+    def run(self) -> Run | None:
+        """The shortcut for the current state, if there is one."""
+        ...
+
+
+class MarkTable(Protocol):
+    """The marks of the dialects in use."""
+
+    def tag(self, name: str, closing: bool) -> tuple[Role, Opening | None] | None:
+        """What a tag of this folded name means."""
+        ...
+
+    def may_become_tag(self, name: str) -> bool:
+        """Whether some mark begins with this folded name."""
+        ...
+
+    def literal(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
+        """The literal mark at `pos` and its length; NONE, or MORE."""
+        ...
+
+    def line(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
+        """The mark at `pos`, which is the first word of a line; NONE, or MORE."""
+        ...
+
+    def fence(self, info: str, marks: str) -> Opening | None:
+        """What a code fence of these marks with this info string opens, if anything."""
+        ...
+
+    def is_result(self, info: str) -> bool:
+        """Whether a code fence with this info string holds a tool result."""
+        ...
+
+    def bare(self, buf: str, pos: int, final: bool) -> Opening | int:
+        """Whether the bracket at `pos` may begin a bare call; NONE, or MORE."""
+        ...
+
+    def reader(self, opening: Opening, desk: Desk, evidence: Evidence) -> Reader:
+        """A reader for what the mark opens."""
+        ...
