@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
@@ -41,7 +42,7 @@ class Case(NamedTuple):
     verdicts: Verdicts | None = None
     reasoning: str = ""
     complete: bool = True
-    options: dict[str, Any] = {}
+    options: Mapping[str, Any] = MappingProxyType({})
 
 
 def each(cases: Iterable[Case]) -> pytest.MarkDecorator:

@@ -147,6 +147,21 @@ CLOSERS = [
     Case("a closing bracket tag", '[TOOL_CALLS]{"name": "ping", "arguments": {}}[/TOOL_CALLS]', (("ping", {}),)),
     Case("gemma's mirror", "<|tool_call>call:ping{}<tool_call|>", (("ping", {}),)),
     Case("a longer fence", '```json action\n{"name": "ping", "arguments": {}}\n`````', (("ping", {}),)),
+    Case(
+        "the next fence",
+        (
+            "```json action\n"
+            '{"name": "ping", "arguments": {}}\n'
+            "```json action\n"
+            '{"name": "ping", "arguments": {"a": 1}}\n'
+            "```"
+        ),
+        (
+            ("ping", {}),
+            ("ping", {"a": 1}),
+        ),
+        said="\n",
+    ),
     Case("tildes", '~~~json action\n{"name": "ping", "arguments": {}}\n~~~', (("ping", {}),)),
     Case("nothing", '<tool_call>{"name": "ping", "arguments": {}}', (("ping", {}),)),
     Case(

@@ -229,6 +229,21 @@ NAMELESS = [
     ),
     Case("text where an object was due", '<tool_call>["ping"]</tool_call>', said='<tool_call>["ping"]</tool_call>'),
     Case("not json at all", "<tool_call>{name ping}</tool_call>", said="<tool_call>{name ping}</tool_call>"),
+    Case(
+        "a person",
+        '{"name": "Ada"}',
+        said='{"name": "Ada"}',
+        verdicts=(("Ada", "text", "not_a_call"),),
+        options={"tools": None},
+    ),
+    Case(
+        "a person in a list that misses its end",
+        '```json\n[{"name": "Ada"\n```',
+        said='```json\n[{"name": "Ada"\n```',
+        verdicts=(("Ada", "text", "not_a_call"),),
+        options={"tools": None},
+    ),
+    Case("a set", '<tool_call>{"ping"}</tool_call>', said='<tool_call>{"ping"}</tool_call>'),
     Case("a scalar in a weak fence", '```json\n["ping"]\n```', said='```json\n["ping"]\n```'),
     Case(
         "one bad call in a list of good ones",
@@ -423,6 +438,18 @@ CUT = [
             ("", "truncated", "truncated"),
             ("ping", "text", "not_a_call"),
         ),
+    ),
+    Case(
+        "in a list inside a list",
+        '<tool_call>[{"name": "ping", "arguments": {}}, [1',
+        (("ping", {}),),
+        said=", [1",
+        codes={"truncated_call"},
+        verdicts=(
+            ("ping", "call", "accepted"),
+            ("", "truncated", "truncated"),
+        ),
+        complete=False,
     ),
     Case("a list of nothing", "<tool_call>[", said="<tool_call>["),
 ]

@@ -126,6 +126,11 @@ LABELS = [
         options={"tools": None},
     ),
     Case(
+        "a number behind the label",
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>42{}",
+        said="<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>42{}",
+    ),
+    Case(
         "nothing behind the label",
         "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>",
         said="<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>",
@@ -253,6 +258,7 @@ def test_attributes_behind_a_name_are_arguments(case: Case):
 
 WORDS = [
     Case("a sentence on a bare line", "ping me (soon)", said="ping me (soon)"),
+    Case("a space before the bracket", "ping (a=1)", said="ping (a=1)"),
     Case("a tool without brackets", "run the command", said="run the command"),
     Case(
         "an unknown name",

@@ -390,6 +390,16 @@ CLOSERS = [
         codes={"missing_close_tag"},
     ),
     Case(
+        "the next block begins",
+        '<tool_call><function=save><parameter=path>a</parameter><tool_call>{"name": "ping", "arguments": {}}</tool_call>',
+        (("ping", {}),),
+        codes={"arguments_invalid"},
+        verdicts=(
+            ("save", "invalid", "arguments_invalid"),
+            ("ping", "call", "accepted"),
+        ),
+    ),
+    Case(
         "the block closes",
         "<tool_call><function=save><parameter=path>a</parameter></tool_call>",
         (("save", {"path": "a"}),),
@@ -576,6 +586,12 @@ BARE = [
         ),
     ),
     Case("no parameter", "save\n</path> x", said="save\n</path> x"),
+    Case(
+        "text in a container",
+        "save\n<input>hello",
+        said="save\n<input>hello",
+        verdicts=(("save", "text", "not_a_call"),),
+    ),
     Case("text at once", "save\n<path/>text", said="save\n<path/>text", verdicts=(("save", "text", "more_follows"),)),
     Case(
         "a tag and nothing else",

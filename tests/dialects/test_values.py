@@ -229,6 +229,8 @@ BODIES: dict[str, tuple[str, ArgumentSchema, dict[str, Any] | None]] = {
     "yaml of other keys": ("x: 1", COMMAND, {"command": "x: 1"}),
     "yaml whose text runs on": ("\npath: a\nb c\n", FILE, {"path": "a\nb c\n"}),
     "a text behind a key that holds another": ("path: a\nn: 2\nn: 3\nx", FILE, {"path": "a", "n": "2\nn: 3\nx"}),
+    "a blank line before the first key": (" \npath: a\nb c", FILE, {"path": "a\nb c"}),
+    "a text that is no yaml": ("command: [ -f x ] && ls", COMMAND, {"command": "[ -f x ] && ls"}),
     "text before the first key": ("so\npath: a\nb", PAIR, None),
     "text for the only text": ("ls -l\n", COMMAND, {"command": "ls -l"}),
     "markup for the only text": ("echo <b>x</b> 1 < 2 &amp; 3", COMMAND, {"command": "echo x 1 < 2 & 3"}),

@@ -156,7 +156,7 @@ class Block:
             return at if self._calls == 0 else MORE
         if self._nonce_due is not None:
             return self._nonce(buf, at, final)
-        stop = self._stop(buf, at, final)
+        stop = self._stop(buf, pos, at, final)
         if stop:
             return stop
         if self._calls and (self._opening.single or self._opening.name):
@@ -187,26 +187,25 @@ class Block:
             return at + len(nonce)
         return at
 
-    def _stop(self, buf: str, at: int, final: bool) -> int:
+    def _stop(self, buf: str, pos: int, at: int, final: bool) -> int:
         """Behind a literal closer, MORE when it may be one, 0 when it is none."""
         for stop in self._opening.stops:
             if buf.startswith(stop, at):
-                return self._stopped(buf, at + len(stop), stop, final)
+                return self._stopped(buf, pos, at + len(stop), stop, final)
         rest = buf[at : at + 64]
         if not final and any(stop.startswith(rest) for stop in self._opening.stops):
             return MORE
         return 0
 
-    def _stopped(self, buf: str, end: int, stop: str, final: bool) -> int:
+    def _stopped(self, buf: str, pos: int, end: int, stop: str, final: bool) -> int:
         """The block is closed, with or without a call in it. A fence may be closed by a longer run."""
         if stop[0] in "`~":
-            start = end - len(stop)
             while buf[end : end + 1] == stop[0]:
                 end += 1
             if end == len(buf) and not final:
                 return MORE
             if buf[end : end + 1].isalpha():
-                return self._leave(start)  # not the end of this fence, but the beginning of the next
+                return self._leave(pos)  # not the end of this fence, but the beginning of the next
         self.state = "done"
         self.closed = True
         return end

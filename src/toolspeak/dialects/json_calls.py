@@ -127,8 +127,7 @@ class JsonCalls(Body):
         for frame in self._frames:
             if frame.builder is not None and not frame.is_list:
                 frame.builder.cut()
-        if self.state == "open":
-            self.state = "failed"
+        self.state = "failed"
 
     def run(self) -> Run | None:
         return live_run(self._json, self._frames[-1].builder) if self._mode == "arguments" else None
@@ -179,8 +178,8 @@ class JsonCalls(Body):
         if self._batch:
             batch, self._batch = self._batch, []
             builder = self._frames[-1].builder
-            if builder is not None:
-                builder.tokens(batch)
+            assert builder is not None
+            builder.tokens(batch)
 
     def _text(self, token: Token) -> None:
         """Collect a name or a nonce."""
@@ -279,10 +278,7 @@ class JsonCalls(Body):
 
     def _scalar(self, token: Token) -> None:
         """A string or another scalar as the value of a key, or as an item where a call was due."""
-        if not self._frames:
-            self._fail("not_a_call")
-            return
-        frame = self._frames[-1]
+        frame = self._frames[-1]  # the value begins with a bracket, so there is one
         is_string = token[0] == STRING
         self._depth = 1 if is_string else 0
         if frame.is_list:

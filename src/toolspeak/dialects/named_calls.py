@@ -92,9 +92,7 @@ class NamedCall(Body):
     def run(self) -> Run | None:
         return self._inner.run() if self._inner is not None else None
 
-    def _fail(self, pos: int, reason: str = "not_a_call") -> int:
-        if self._builder is not None:
-            self._builder.fail(reason)
+    def _fail(self, pos: int) -> int:
         self.state = "failed"
         return pos
 

@@ -114,8 +114,7 @@ class TagCalls(Body):
 
     def _open(self, buf: str, pos: int, final: bool) -> int:
         tag = lex_tag(buf, pos, final)
-        if isinstance(tag, int):
-            return MORE if tag == MORE else self._fail(pos)
+        assert not isinstance(tag, int)  # the block has seen it whole
         self._place.own = tag.name
         self._place.prefixed = "DSML" in buf[pos : tag.end]
         name = self._name_in(tag)

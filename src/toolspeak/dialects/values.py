@@ -133,9 +133,8 @@ def _keyed_lines(raw: str, schema: ArgumentSchema) -> JSONObject | None:
             found[key].append(line)
         elif line.strip():
             return None
-    if not any(len(lines) > 1 for lines in found.values()):
-        return None
-    return {name: "".join(lines) if len(lines) > 1 else lines[0].strip() for name, lines in found.items()}
+    values: JSONObject = {name: "".join(part) if len(part) > 1 else part[0].strip() for name, part in found.items()}
+    return values or None
 
 
 def has_structure(raw: str) -> bool:
