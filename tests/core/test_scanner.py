@@ -876,6 +876,11 @@ def test_a_run_of_ticks_that_is_too_long_opens_nothing(before: str, ticks: int, 
     assert ("action" in [candidate.dialect for candidate in reply.candidates]) is called
 
 
+def test_a_run_of_ticks_that_is_too_long_is_not_looked_at_in_pieces():
+    text = f"a `b {'`' * 150}json action\n{OBJECT}\n"
+    assert [candidate.dialect for candidate in read(text).candidates] == ["json"]
+
+
 # ---- the nonce
 
 
@@ -897,21 +902,6 @@ def test_the_nonce_is_looked_for_in_the_mark(text: str, nonce: str | None, expec
 
 
 # ---- the shortcut
-
-
-def test_a_run_has_room_until_it_is_used():
-    run = Run(str.isalpha, TextDelta)
-    assert (run.left, run.waits, run.grow) == (sys.maxsize, "", None)
-    run.end()
-    assert Run(str.isalpha, TextDelta, 5).left == 5
-
-
-def test_a_run_tells_how_much_came_its_way():
-    grown: list[int] = []
-    run = Run(str.isalpha, TextDelta, 5, "", grown.append)
-    run.left -= 3
-    run.end()
-    assert grown == [3]
 
 
 class FakeReader:

@@ -101,7 +101,13 @@ def test_a_text_that_flows_goes_out_chunk_by_chunk():
 @pytest.mark.requirement("B8")
 @pytest.mark.parametrize(
     ("text", "short"),
-    [('{"path": "a', True), ("{", False), ('{"n": "4', False), ('{"path": \'a', False), ('{"path": "a", "n": 1', False)],
+    [
+        ('{"path": "a', True),
+        ("{", False),
+        ('{"n": "4', False),
+        ('{"path": \'a', False),
+        ('{"path": "a", "n": 1', False),
+    ],
 )
 def test_there_is_a_short_way_only_through_a_text_that_flows(text: str, short: bool):
     _, arguments = body()

@@ -233,7 +233,7 @@ ESCAPED = {
         ToolCall("f", {"a": None, "b": True, "c": [False, {"k": None}], "d": 1.5, "e": "x\ny"}),
         '[f(a=None, b=True, c=[False, {"k": None}], d=1.5, e="x\\ny")]',
     ),
-    "a key that is no identifier in python": (styles.python_lines, ODD, 'save("a b"=1)'),
+    "a key that is no identifier in python": (styles.python_lines, ODD, 'save({"a b": 1})'),
     "a key that is no identifier in gemma": (styles.gemma, ODD, '<|tool_call>call:save{"a b":1}<tool_call|>'),
     "values of gemma": (
         styles.gemma,

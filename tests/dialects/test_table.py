@@ -101,6 +101,7 @@ def assert_read_back(reply: Reply, calls: Sequence[ToolCall], text: str) -> None
 @given(calls=CALLS, signed=st.booleans(), asked=st.booleans())
 @example(calls=[ToolCall("f", {"#0": {"a": 1}, "#": "x"})], signed=False, asked=False)
 @example(calls=[ToolCall("do-it", {"a": "x\r"}), ToolCall("_x", {"b": "\n\n"})], signed=True, asked=True)
+@example(calls=[ToolCall("f", {"a": "\r\nx\r\n", "b c": 1})], signed=False, asked=False)
 @example(calls=[ToolCall("f", {"a": ['<|"|>', ""], "b": ["<escape>", ""]})], signed=False, asked=True)
 def test_what_is_written_is_read_back(name: str, calls: list[ToolCall], signed: bool, asked: bool):
     nonce = NONCE if signed else None

@@ -153,6 +153,12 @@ def test_where_every_tag_is_a_key_nested_tags_are_structure(raw: str, free: Any,
     assert exact(value_of(raw, TYPED, "unknown", "", True)) == exact(strict)
 
 
+def test_line_breaks_that_are_written_as_entities_or_cdata_are_kept():
+    for typed in ("", "string"):
+        assert value_of("\n&#13;&#10;a&#10;\n", TYPED, "s", typed, False) == "\r\na\n"
+        assert value_of("<![CDATA[\na\n]]>", TYPED, "s", typed, False) == "\na\n"
+
+
 def test_a_text_on_one_line_of_markup_loses_the_space_around_it():
     assert value_of("  a b ", TYPED, "s", "", True) == "a b"
     assert value_of("\n  a\n b\n", TYPED, "s", "", True) == "  a\n b"

@@ -157,7 +157,7 @@ class Block:
         if self._nonce_due is not None:
             return self._nonce(buf, at, final)
         stop = self._stop(buf, pos, at, final)
-        if stop:
+        if stop or self.state != "open":
             return stop
         if self._calls and (self._opening.single or self._opening.name):
             return self._leave(pos, failed=self._opening.single)

@@ -206,8 +206,10 @@ def react(calls: Sequence[ToolCall], nonce: str | None) -> str:
 
 
 def _python(call: ToolCall) -> str:
-    pairs = (f"{_python_key(key)}={_literal(value)}" for key, value in call.arguments.items())
-    return f"{call.name}({', '.join(pairs)})"
+    """Named arguments; a dictionary when a key cannot be a name."""
+    if not all(map(_IDENTIFIER, call.arguments)):
+        return f"{call.name}({_literal(call.arguments)})"
+    return f"{call.name}({', '.join(f'{key}={_literal(value)}' for key, value in call.arguments.items())})"
 
 
 def _python_key(key: str) -> str:

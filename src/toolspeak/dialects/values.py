@@ -57,7 +57,7 @@ def value_of(raw: str, schema: ArgumentSchema, key: str, typed: str, markup: boo
     wants = schema.wants(key)
     text = plain_text(raw)
     if typed == "string":
-        return trim(text)
+        return plain_text(trim(raw))
     if typed:
         return _json_or(text, text)
     if not wants:
@@ -66,17 +66,17 @@ def value_of(raw: str, schema: ArgumentSchema, key: str, typed: str, markup: boo
     if "null" in wants and bare == "null":
         return None
     if wants <= {"string", "null"}:
-        return bare if markup and "\n" not in text else trim(text)
+        return bare if markup and "\n" not in text else plain_text(trim(raw))
     nested = tree(raw, strip=True) if bare.startswith("<") or ("<" in raw and "string" not in wants) else None
     if nested is not None:
         return nested
-    return trim(text) if "string" in wants else _json_or(bare, bare)
+    return plain_text(trim(raw)) if "string" in wants else _json_or(bare, bare)
 
 
 def _untyped(raw: str, text: str, schema: ArgumentSchema, key: str, markup: bool) -> JSONValue:
     """No type is known. A declared property without a type takes text; otherwise the shape decides."""
     if schema.knows(key):
-        return trim(text)
+        return plain_text(trim(raw))
     bare = text.strip()
     if markup:
         nested = tree(raw)
@@ -85,7 +85,7 @@ def _untyped(raw: str, text: str, schema: ArgumentSchema, key: str, markup: bool
         return text if schema.parameters is None else _json_or(bare, text)
     own_line = raw.startswith(("\n", "\r\n"))
     if own_line or bare[:1] in ("{", "["):
-        return _json_or(bare, trim(text))
+        return _json_or(bare, plain_text(trim(raw)))
     return text
 
 
