@@ -50,7 +50,11 @@ GROUPS: list[tuple[str, str, str]] = [
         "a bare object at the start of a line that fits a known tool is a call",
         "aisdk-hermes-145 aisdk-hermes-191 aisdk-yaml_in_xml-014",
     ),
-    ("B1", "several blocks are several calls, whatever their dialects", "forge-038 ollama-deepseek3-064 ollama-gemma4-117"),
+    (
+        "B1",
+        "several blocks are several calls, whatever their dialects",
+        "forge-038 ollama-deepseek3-064 ollama-gemma4-117",
+    ),
     (
         "R-E6",
         "NaN and a key that stands twice are refused",

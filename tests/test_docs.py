@@ -62,7 +62,9 @@ def test_links_lead_somewhere(page: Path):
 def test_the_tables_of_dialects_are_current():
     tables = _script("dialect_table")
     for path, table in tables.FILES.items():
-        assert path.read_text(encoding="utf-8") == tables.filled(path, table()), f"{path.name} is stale: run `make docs`"
+        assert path.read_text(encoding="utf-8") == tables.filled(path, table()), (
+            f"{path.name} is stale: run `make docs`"
+        )
 
 
 def _script(name: str) -> ModuleType:

@@ -40,7 +40,11 @@ SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(a
 RESERVED_KEYS = (
     "name arguments tool function nonce id content parameter param arg_key arg_value item args input call invoke null"
 ).split()
-KEYS = st.from_regex(r"[A-Za-z_][A-Za-z0-9_.-]{0,8}", fullmatch=True) | st.sampled_from(RESERVED_KEYS) | TEXTS
+KEYS = (
+    st.from_regex(r"[A-Za-z_][A-Za-z0-9_.-]{0,8}", fullmatch=True)
+    | st.sampled_from(RESERVED_KEYS)
+    | TEXTS.filter(lambda key: key[:1] != "#")
+)
 VALUES = st.recursive(
     SCALARS | TEXTS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=6
 )
@@ -99,7 +103,6 @@ def assert_read_back(reply: Reply, calls: Sequence[ToolCall], text: str) -> None
 @by_dialect
 @settings(max_examples=50)
 @given(calls=CALLS, signed=st.booleans(), asked=st.booleans())
-@example(calls=[ToolCall("f", {"#0": {"a": 1}, "#": "x"})], signed=False, asked=False)
 @example(calls=[ToolCall("do-it", {"a": "x\r"}), ToolCall("_x", {"b": "\n\n"})], signed=True, asked=True)
 @example(calls=[ToolCall("f", {"a": "\r\nx\r\n", "b c": 1})], signed=False, asked=False)
 @example(calls=[ToolCall("f", {"a": ['<|"|>', ""], "b": ["<escape>", ""]})], signed=False, asked=True)
