@@ -10,7 +10,6 @@ Above: `builder`. Below: `lenient_json`, `lenient_text`, `schema`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import msgspec
@@ -23,6 +22,7 @@ from .lenient_json import (
     KEY,
     OBJECT,
     PART,
+    PLACE,
     STRING,
     Token,
     Writer,
@@ -34,8 +34,6 @@ from .schema import ArgumentSchema
 
 __all__ = ["Arguments", "Settled", "to_json"]
 
-#: The key of an argument that had none. A declared property of that name is a property.
-_POSITION = re.compile(r"#\d+").fullmatch
 _NESTING = {OBJECT: 1, ARRAY: 1, STRING: 1, END_OBJECT: -1, END_ARRAY: -1, END_STRING: -1}
 
 _encode = msgspec.json.Encoder().encode
@@ -62,14 +60,16 @@ class Arguments:
         self._schema = schema
         self._ready: list[str] = []  # fragments that nobody has taken yet
         self._all: list[str] = []  # fragments that have been taken
-        self._in_object = False  # the root is an object whose properties are sent one by one
+        self._in_object = False  # the root is an object, whose properties are taken one by one
         self._key = ""
+        self._unnamed = False  # the value that comes has no key, only a place
         self._live = False  # inside a string that flows
         self._held: list[str] | None = None  # the value being held, as strict JSON pieces
         self._held_depth = 0
         self._writer = Writer()
         self._sent: set[str] = set()
-        self._later: dict[str, JSONValue] = {}
+        self._later: JSONObject = {}
+        self._places: JSONObject = {}  # values without a key
         self._notes: list[Note] = []
         self._root = ""  # JSON text of a root that was held
 
@@ -102,13 +102,14 @@ class Arguments:
             self._hold(self._held, token)
         elif not self._in_object:
             self._open(token)
-        elif kind == KEY:
+        elif kind in (KEY, PLACE):
             self._key = text
+            self._unnamed = kind == PLACE
         elif kind != END_OBJECT:
             self._start_value(token)
 
     def _open(self, token: Token) -> None:
-        if token[0] == OBJECT and self._schema.piecewise:
+        if token[0] == OBJECT:
             self._in_object = True
         else:
             self._begin_hold(token)
@@ -116,7 +117,7 @@ class Arguments:
     def _start_value(self, token: Token) -> None:
         strings = self._schema.live_strings
         flows = token[0] == STRING and (strings is None or self._key in strings)
-        if flows and not self._waits(self._key):
+        if flows and not self._waits():
             self._begin_property()
             self._ready.append('"')
             self._live = True
@@ -148,20 +149,18 @@ class Arguments:
             self._root = text
             return
         value = _decode(text)
-        if self._waits(self._key):
-            self._later[self._key] = value
+        if self._waits():
+            (self._places if self._unnamed else self._later)[self._key] = value
             return
         aligned = self._schema.align_property(self._key, value)
         self._notes.extend(aligned.notes)
         self._begin_property()
         self._ready.append(to_json(aligned.value))
 
-    def _waits(self, key: str) -> bool:
+    def _waits(self) -> bool:
         """Whether a property can only be placed when the whole object is known."""
-        return self._is_position(key) or key in self._sent or self._schema.forbids(key)
-
-    def _is_position(self, key: str) -> bool:
-        return _POSITION(key) is not None and not self._schema.knows(key)
+        schema = self._schema
+        return self._unnamed or not schema.piecewise or self._key in self._sent or schema.forbids(self._key)
 
     def abandon(self) -> None:
         """The value cannot be finished: close what has been sent, so that the fragments are still one object."""
@@ -174,6 +173,8 @@ class Arguments:
         if not self._in_object:
             return self._settle_root()
         later = self._placed()
+        if not self._schema.piecewise:
+            return self._settle_whole(later)
         sent: JSONObject = _decode("".join([*self._all, *self._ready, "}"])) if self._sent else {}
         if later or not self._sent:
             sent = self._send_rest(sent, later)
@@ -195,18 +196,16 @@ class Arguments:
         return sent
 
     def _placed(self) -> JSONObject:
-        """What waited, with positional values under the names of the schema."""
-        later: JSONObject = {}
-        names = iter(self._schema.names)
-        for key, value in self._later.items():
-            if not self._is_position(key):
-                later[key] = value
-                continue
-            if key == "#0" and len(self._later) == 1 and is_object(value):
-                return value
-            name = next((name for name in names if name not in self._sent), "")
+        """What waited, with the values that have no key under the names of the schema."""
+        only = self._places.get("#0")
+        if is_object(only) and len(self._places) == 1 and not self._later:
+            return only
+        later = self._later
+        names = (name for name in self._schema.names if name not in self._sent and name not in later)
+        for place, value in self._places.items():
+            name = next(names, "")
             self._notes.append(Note("positional_argument", name))
-            later[name or key] = value
+            later.setdefault(name or place, value)
         return later
 
     def _settle_root(self) -> Settled:
@@ -220,6 +219,10 @@ class Arguments:
             elif self._schema.parameters is None:
                 self._notes.append(Note("text_arguments"))
                 value = {"input": value}
+        return self._settle_whole(value)
+
+    def _settle_whole(self, value: JSONValue) -> Settled:
+        """Nothing has been sent: align the value as one and send it."""
         aligned = self._schema.align(value)
         self._notes.extend(aligned.notes)
         problems = aligned.problems

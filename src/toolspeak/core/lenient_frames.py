@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from .lenient_tokens import ARRAY, END_ARRAY, END_OBJECT, KEY, OBJECT, SCALAR, Status, Token
+from .lenient_tokens import ARRAY, END_ARRAY, END_OBJECT, KEY, OBJECT, PLACE, SCALAR, Status, Token
 from .lookahead import Answer, begins
 from .model import Note
 
@@ -177,16 +177,19 @@ class Frames:
         if key in keys:
             self._note("duplicate_key", f"`{key[:64]}` stands twice")
         keys.add(key)
-        self._last_comma = False
         self._argument = False
-        self._emit(KEY, key)
-        self._state = "value"
+        self._begin_member(KEY, key)
 
-    def _emit_positional(self) -> None:
-        """The key of an argument without a name."""
-        self._emit_key(f"#{self._positional}")
+    def _emit_place(self) -> None:
+        """What stands for the key of an argument without a name."""
         self._argument = True
+        self._begin_member(PLACE, f"#{self._positional}")
         self._positional += 1
+
+    def _begin_member(self, kind: int, name: str) -> None:
+        self._last_comma = False
+        self._emit(kind, name)
+        self._state = "value"
 
     def _missing_value(self) -> None:
         self._note("missing_value")

@@ -75,7 +75,7 @@ class Keys(Closers):
             return MORE
         if named:
             return self._bare_key(buf, pos, final)
-        self._emit_positional()
+        self._emit_place()
         return pos
 
     def _opener_for_key(self, char: str, pos: int) -> int:

@@ -188,7 +188,7 @@ class Strings(Frames):
         """What was kept is a value after all."""
         if self._kinds[-1] == "call":
             state = self._state
-            self._emit_positional()
+            self._emit_place()
             self._state = state
         self._maybe_key = False
         self._emit(STRING)

@@ -1,6 +1,7 @@
 """What tolerant JSON is turned into: tokens, and the strict text they stand for.
 
-A token is a kind and a text. `KEY` carries the decoded key; `PART` (a piece of a string) and `SCALAR` carry
+A token is a kind and a text. `KEY` carries the decoded key, `PLACE` the name that stands in for the key of an
+argument without one; `PART` (a piece of a string) and `SCALAR` carry
 strict JSON text, so that concatenating what `Writer` returns gives one strict value. Above: `lenient_json`
 and everyone who reads its tokens. Below: `literals`.
 """
@@ -19,6 +20,7 @@ __all__ = [
     "KEY",
     "OBJECT",
     "PART",
+    "PLACE",
     "SCALAR",
     "STRING",
     "Status",
@@ -29,7 +31,7 @@ __all__ = [
 Status = Literal["open", "complete", "truncated", "hopeless"]
 Token = tuple[int, str]
 
-OBJECT, END_OBJECT, ARRAY, END_ARRAY, KEY, STRING, PART, END_STRING, SCALAR = range(9)
+OBJECT, END_OBJECT, ARRAY, END_ARRAY, KEY, STRING, PART, END_STRING, SCALAR, PLACE = range(10)
 
 _START = {OBJECT: "{", ARRAY: "[", STRING: '"', SCALAR: ""}
 
@@ -51,7 +53,7 @@ class Writer:
             self._first = False
             return "}" if kind == END_OBJECT else "]"
         comma = "" if self._first else ","
-        if kind == KEY:
+        if kind in (KEY, PLACE):
             self._first = True
             return f'{comma}"{escape_text(text)}":'
         self._first = kind in (OBJECT, ARRAY)
