@@ -5,8 +5,13 @@ Three audiences, one tree::
     ToolspeakError
     ├── UsageError              the caller made a mistake (status 400)
     │   ├── SchemaError         a tool's parameters are not a usable JSON schema
-    │   └── UnknownDialectError a dialect name that is not in the table
+    │   ├── UnknownDialectError a dialect name that is not in the table
+    │   └── ConfigError         a setting that cannot be read or used
     ├── ModelError              the model or its upstream misbehaved (status 502)
+    │   ├── ToolChoiceError     no answer that `tool_choice` allows, after all retries
+    │   ├── FormatError         no answer in the `response_format` asked for, after all retries
+    │   └── UpstreamError       the upstream answered with an error or broke off
+    │       └── UpstreamTimeout the upstream took too long (status 504)
     └── ToolSignal              raised by a tool to steer the agent loop
 
 Nothing sits below this module; everything may import it. An exception of any other type that leaves
@@ -16,11 +21,16 @@ toolspeak is a bug: please report it.
 from __future__ import annotations
 
 __all__ = [
+    "ConfigError",
+    "FormatError",
     "ModelError",
     "SchemaError",
+    "ToolChoiceError",
     "ToolSignal",
     "ToolspeakError",
     "UnknownDialectError",
+    "UpstreamError",
+    "UpstreamTimeout",
     "UsageError",
 ]
 
@@ -57,10 +67,40 @@ class UnknownDialectError(UsageError):
     """A dialect name that the dialect table does not hold."""
 
 
+class ConfigError(UsageError):
+    """A setting that cannot be read or used."""
+
+
 class ModelError(ToolspeakError):
     """The model, or the service in front of it, did something it must not do."""
 
     status = 502
+
+
+class ToolChoiceError(ModelError):
+    """The model gave no answer that `tool_choice` allows, however often it was asked."""
+
+
+class FormatError(ModelError):
+    """The model gave no answer in the `response_format` asked for, however often it was asked."""
+
+
+class UpstreamError(ModelError):
+    """The service in front of the model answered with an error, or broke off.
+
+    `upstream_status` is the HTTP status it gave (0 when there was none); `body` is what it said, shortened.
+    """
+
+    def __init__(self, message: str, *, hint: str = "", upstream_status: int = 0, body: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.upstream_status = upstream_status
+        self.body = body
+
+
+class UpstreamTimeout(UpstreamError):
+    """The service in front of the model took too long."""
+
+    status = 504
 
 
 class ToolSignal(ToolspeakError):

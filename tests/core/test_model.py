@@ -12,6 +12,7 @@ from toolspeak.core.model import (
     Message,
     Note,
     Opaque,
+    Options,
     Request,
     TextPart,
     Tool,
@@ -112,4 +113,4 @@ def test_the_defaults_are_the_harmless_ones():
     assert (ToolChoice().mode, ToolChoice().allowed, ToolChoice().parallel) == ("auto", (), True)
     assert not Tool("f").side_effects
     assert not ToolResult("id", "text").error
-    assert Request("m", ()).options == {}
+    assert Request("m", ()).options == Options()

@@ -120,10 +120,14 @@ class Finish(msgspec.Struct, frozen=True, tag=True):
 
 
 class Failure(msgspec.Struct, frozen=True, tag=True):
-    """The turn broke after it had begun."""
+    """The turn broke. `kind`: `upstream`, `timeout`, `truncated` (the stream ended early), `tool_choice`, `format`."""
 
     message: str
     kind: str = "upstream"
+    #: The HTTP status that the upstream gave, or 0.
+    status: int = 0
+    #: What the upstream said, shortened.
+    body: str = ""
 
 
 Event: TypeAlias = (
@@ -156,6 +160,9 @@ class Reply(msgspec.Struct, frozen=True):
     usage: Usage = Usage()
     opaque: tuple[Opaque, ...] = ()
     failure: Failure | None = None
+    #: Requests that were sent upstream for this reply, and what its reader should know about how it came to be.
+    requests: int = 0
+    warnings: tuple[str, ...] = ()
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:

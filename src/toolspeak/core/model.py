@@ -16,10 +16,15 @@ from ..errors import UsageError
 __all__ = [
     "JSONObject",
     "JSONValue",
+    "Media",
     "Message",
     "Note",
     "Opaque",
+    "Options",
+    "Part",
     "Request",
+    "ResponseFormat",
+    "Role",
     "TextPart",
     "Tool",
     "ToolCall",
@@ -60,7 +65,7 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """A function the model may call."""
+    """Something the model may call."""
 
     name: str
     description: str = ""
@@ -68,6 +73,12 @@ class Tool(msgspec.Struct, frozen=True):
     parameters: JSONValue = None
     #: A call of this tool changes the world: a repair that may change a value must not be executed.
     side_effects: bool = False
+    #: `function`; `custom`: takes one text, here its only argument `input`; anything else is the upstream's own.
+    kind: str = "function"
+    #: The group it was declared in; its name then begins with the group's.
+    namespace: str = ""
+    #: What its declaration says besides, in the words of the protocol it came by.
+    extra: JSONObject = {}
 
 
 class ToolCall(msgspec.Struct, frozen=True):
@@ -79,6 +90,32 @@ class ToolCall(msgspec.Struct, frozen=True):
     notes: tuple[Note, ...] = ()
 
 
+class TextPart(msgspec.Struct, frozen=True, tag="text"):
+    """A piece of plain text inside a message."""
+
+    text: str
+    extra: JSONObject = {}
+
+
+class Media(msgspec.Struct, frozen=True, tag="media"):
+    """A picture, a sound, a film or a document."""
+
+    kind: Literal["image", "audio", "video", "file"]
+    #: Where it is, or the thing itself as a `data:` URL.
+    url: str
+    extra: JSONObject = {}
+
+
+class Opaque(msgspec.Struct, frozen=True, tag="opaque"):
+    """A part we carry but do not read: signatures, encrypted reasoning, citations."""
+
+    kind: str
+    data: JSONValue = None
+
+
+Part: TypeAlias = TextPart | Media | Opaque
+
+
 class ToolResult(msgspec.Struct, frozen=True):
     """What a tool answered to the call with this id."""
 
@@ -86,38 +123,77 @@ class ToolResult(msgspec.Struct, frozen=True):
     content: str
     name: str = ""
     error: bool = False
-
-
-class TextPart(msgspec.Struct, frozen=True, tag="text"):
-    """A piece of plain text inside a message."""
-
-    text: str
-
-
-class Opaque(msgspec.Struct, frozen=True, tag="opaque"):
-    """A part we carry but do not read: signatures, encrypted reasoning, media, citations."""
-
-    kind: str
-    data: JSONValue = None
+    #: What it answered besides text.
+    parts: tuple[Media | Opaque, ...] = ()
+    extra: JSONObject = {}
 
 
 class Message(msgspec.Struct, frozen=True):
     """One message of a conversation."""
 
     role: Role
-    parts: tuple[TextPart | Opaque, ...] = ()
+    parts: tuple[Part, ...] = ()
     reasoning: str = ""
     calls: tuple[ToolCall, ...] = ()
     results: tuple[ToolResult, ...] = ()
+    name: str = ""
+    extra: JSONObject = {}
+
+    @property
+    def text(self) -> str:
+        """The plain text of its parts."""
+        return "".join(part.text for part in self.parts if isinstance(part, TextPart))
 
 
 class ToolChoice(msgspec.Struct, frozen=True):
-    """Which calls the caller allows."""
+    """Which calls the caller allows.
 
-    mode: Literal["auto", "none", "required"] = "auto"
+    `named`: exactly one call, of the one name in `allowed`. `required`: at least one call.
+    """
+
+    mode: Literal["auto", "none", "required", "named"] = "auto"
     #: Only these names may be called; empty means any.
     allowed: tuple[str, ...] = ()
+    #: Whether one turn may hold several calls.
     parallel: bool = True
+
+    @property
+    def demands(self) -> bool:
+        """Whether a turn without a call is wrong."""
+        return self.mode in ("required", "named")
+
+    @property
+    def single(self) -> bool:
+        """Whether a turn may hold one call at most."""
+        return self.mode == "named" or not self.parallel
+
+    def permits(self, name: str) -> bool:
+        """Whether a tool of this name may be called."""
+        return self.mode != "none" and (not self.allowed or name in self.allowed)
+
+
+class ResponseFormat(msgspec.Struct, frozen=True):
+    """The final text must be JSON; with a schema, JSON that fits it."""
+
+    schema: JSONValue = None
+    name: str = ""
+    strict: bool | None = None
+
+
+class Options(msgspec.Struct, frozen=True):
+    """How to generate: what every protocol has a word for, and the rest as it came."""
+
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    n: int = 1
+    response_format: ResponseFormat | None = None
+    #: A grammar that the upstream enforces, as the fields that its protocol wants (see `core.constraint`).
+    grammar: JSONObject = {}
+    #: Fields without a common name, in the words of the protocol they came by.
+    extra: JSONObject = {}
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -128,7 +204,9 @@ class Request(msgspec.Struct, frozen=True):
     tools: tuple[Tool, ...] = ()
     tool_choice: ToolChoice = ToolChoice()
     stream: bool = False
-    options: JSONObject = {}
+    options: Options = Options()
+    #: The protocol in whose words `extra` fields are.
+    protocol: str = ""
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -146,32 +224,57 @@ class Usage(msgspec.Struct, frozen=True):
         )
 
 
+#: The schema of a tool that takes one text.
+_ONE_TEXT: JSONObject = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+#: What stands between a group's name and a tool's.
+_NAMESPACE_SEPARATOR = "__"
+
+
 def tools_from(tools: Iterable[Tool | Mapping[str, JSONValue]] | None) -> tuple[Tool, ...] | None:
     """Tools given as toolspeak values or as plain dicts in OpenAI's shape, as toolspeak values."""
     if tools is None:
         return None
     if isinstance(tools, str | bytes | Mapping):
         raise UsageError("`tools` must be a list of tools", hint="wrap a single tool in a list")
-    return tuple(_tool_from(tool) for tool in tools)
+    return tuple(found for tool in tools for found in _tools_in(tool))
 
 
-def _tool_from(tool: Tool | Mapping[str, JSONValue]) -> Tool:
+def _tools_in(tool: Tool | Mapping[str, JSONValue]) -> Iterable[Tool]:
+    """The tools that one declaration stands for."""
     if isinstance(tool, Tool):
-        return tool
+        return (tool,)
     if not isinstance(tool, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError(f"a tool must be an object, not `{type(tool).__name__}`")
+    kind = tool.get("type", "function")
+    if kind == "namespace" and is_array(tool.get("tools")):
+        return [_in_namespace(tool["name"], inner) for inner in tools_from(tool["tools"]) or ()]
+    if kind in ("function", "custom"):
+        return (_named_tool(tool, kind),)
+    return (Tool(str(tool.get("name") or kind), kind=str(kind), extra=dict(tool)),)
+
+
+def _in_namespace(namespace: JSONValue, tool: Tool) -> Tool:
+    name = f"{namespace}{_NAMESPACE_SEPARATOR}{tool.name}"
+    return msgspec.structs.replace(tool, name=name, namespace=str(namespace))
+
+
+def _named_tool(tool: Mapping[str, JSONValue], kind: str) -> Tool:
+    """A function or a custom tool; its fields stand under its kind or, in newer protocols, beside it."""
     body: Mapping[str, JSONValue] = tool
-    if "function" in tool:
-        if not is_object(tool["function"]):
-            raise UsageError("the `function` of a tool must be an object")
-        body = tool["function"]
+    if kind in tool:
+        if not is_object(tool[kind]):
+            raise UsageError(f"the `{kind}` of a tool must be an object")
+        body = tool[kind]
     name = body.get("name")
     if not isinstance(name, str) or not name:
         raise UsageError("a tool needs a `name`", hint='use {"type": "function", "function": {"name": ...}}')
     description = body.get("description")
+    known = ("type", "name", "description", "parameters", "side_effects")
     return Tool(
         name=name,
         description=description if isinstance(description, str) else "",
-        parameters=body.get("parameters"),
+        parameters=_ONE_TEXT if kind == "custom" else body.get("parameters"),
         side_effects=bool(body.get("side_effects", False)),
+        kind=kind,
+        extra={key: value for key, value in body.items() if key not in known},
     )
