@@ -4,14 +4,32 @@ from __future__ import annotations
 
 import pytest
 
-from toolspeak import ModelError, SchemaError, ToolSignal, ToolspeakError, UnknownDialectError, UsageError, errors
+from toolspeak import errors
+from toolspeak.errors import (
+    ConfigError,
+    FormatError,
+    ModelError,
+    SchemaError,
+    ToolChoiceError,
+    ToolSignal,
+    ToolspeakError,
+    UnknownDialectError,
+    UpstreamError,
+    UpstreamTimeout,
+    UsageError,
+)
 
 TREE = [
     (ToolspeakError, Exception, 500),
     (UsageError, ToolspeakError, 400),
     (SchemaError, UsageError, 400),
     (UnknownDialectError, UsageError, 400),
+    (ConfigError, UsageError, 400),
     (ModelError, ToolspeakError, 502),
+    (ToolChoiceError, ModelError, 502),
+    (FormatError, ModelError, 502),
+    (UpstreamError, ModelError, 502),
+    (UpstreamTimeout, UpstreamError, 504),
     (ToolSignal, ToolspeakError, 500),
 ]
 
@@ -34,3 +52,8 @@ def test_an_error_without_a_hint_is_its_message():
 def test_a_hint_stands_behind_the_message():
     error = UsageError("no such tool", hint="offer it")
     assert (str(error), error.hint) == ("no such tool (offer it)", "offer it")
+
+
+def test_an_upstreams_error_tells_what_the_upstream_said():
+    error = UpstreamError("refused", hint="check the key", upstream_status=401, body="no such key")
+    assert (error.upstream_status, error.body, str(error)) == (401, "no such key", "refused (check the key)")

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from toolspeak.core.model import (
+    Media,
     Message,
     Note,
     Opaque,
@@ -27,6 +28,7 @@ from toolspeak.core.model import (
 from toolspeak.errors import UsageError
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
+ONE_TEXT = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 FULL = Tool("f", "does it", SCHEMA, True)
 
 READ: dict[str, tuple[Any, Tool]] = {
@@ -38,6 +40,23 @@ READ: dict[str, tuple[Any, Tool]] = {
     "side effects inside": ({"function": {"name": "f", "side_effects": 1}}, Tool("f", side_effects=True)),
     "no side effects": ({"name": "f", "side_effects": None}, Tool("f")),
     "a description that is no text": ({"name": "f", "description": None}, Tool("f")),
+    "a declaration with more": ({"name": "f", "strict": True}, Tool("f", extra={"strict": True})),
+    "a custom tool": (
+        {"type": "custom", "custom": {"name": "f", "format": {"type": "text"}}},
+        Tool("f", "", ONE_TEXT, kind="custom", extra={"format": {"type": "text"}}),
+    ),
+    "a custom tool in newer words": (
+        {"type": "custom", "name": "f", "description": "d"},
+        Tool("f", "d", ONE_TEXT, kind="custom"),
+    ),
+    "a tool of the upstream": (
+        {"type": "web_search", "size": 3},
+        Tool("web_search", kind="web_search", extra={"type": "web_search", "size": 3}),
+    ),
+    "a tool of the upstream with a name": (
+        {"type": "mcp", "name": "m"},
+        Tool("m", kind="mcp", extra={"type": "mcp", "name": "m"}),
+    ),
     "any mapping": (MappingProxyType({"name": "f"}), Tool("f")),
 }
 
@@ -46,6 +65,39 @@ READ: dict[str, tuple[Any, Tool]] = {
 def test_a_tool_is_read_from_every_shape(shape: str):
     given, expected = READ[shape]
     assert tools_from([given]) == (expected,)
+
+
+@pytest.mark.requirement("A13")
+def test_a_group_of_tools_becomes_functions_whose_names_begin_with_its_own():
+    group = {"type": "namespace", "name": "crm", "tools": [{"name": "find"}, {"type": "custom", "name": "note"}]}
+    assert tools_from([group, {"name": "f"}]) == (
+        Tool("crm__find", namespace="crm"),
+        Tool("crm__note", "", ONE_TEXT, kind="custom", namespace="crm"),
+        Tool("f"),
+    )
+
+
+@pytest.mark.requirement("A10")
+@pytest.mark.parametrize(
+    ("choice", "demands", "single", "permits"),
+    [
+        (ToolChoice(), False, False, True),
+        (ToolChoice("none"), False, False, False),
+        (ToolChoice("required"), True, False, True),
+        (ToolChoice("required", parallel=False), True, True, True),
+        (ToolChoice("named", ("f",)), True, True, True),
+        (ToolChoice("named", ("g",)), True, True, False),
+        (ToolChoice("auto", ("g",)), False, False, False),
+        (ToolChoice("none", ("f",)), False, False, False),
+    ],
+)
+def test_a_choice_says_what_it_allows(choice: ToolChoice, demands: bool, single: bool, permits: bool):
+    assert (choice.demands, choice.single, choice.permits("f")) == (demands, single, permits)
+
+
+def test_the_text_of_a_message_is_that_of_its_text_parts():
+    message = Message("user", (TextPart("a"), Media("image", "https://x.test/i.png"), TextPart("b")))
+    assert message.text == "ab"
 
 
 def test_nothing_given_is_not_the_same_as_no_tools():
@@ -97,7 +149,7 @@ VALUES = [
     ToolResult("id", "text", "f", True),
     Message("assistant", (TextPart("t"), Opaque("image", {"url": "u"})), "why", (ToolCall("f", {}),), ()),
     ToolChoice("required", ("f",), False),
-    Request("m", (Message("user", (TextPart("hi"),)),), (FULL,), ToolChoice("none"), True, {"top_p": 1}),
+    Request("m", (Message("user", (TextPart("hi"),)),), (FULL,), ToolChoice("none"), True, Options(top_p=1)),
     Usage(1, 2, 3),
 ]
 
