@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -89,19 +90,32 @@ def test_tokens_that_make_nothing_certain_send_nothing():
     assert desk.collect() == []
 
 
-def test_a_live_call_that_does_not_fit_is_closed_as_valid_json_and_said_to_be_invalid():
+def test_nothing_of_a_live_call_leaves_that_does_not_fit_and_of_which_nothing_has_left():
     desk, builder = begin()
     builder.take_name("f")
     builder.tokens(NOT_FITTING)
     builder.end()
-    start, fragment, end, _ = events = desk.collect()
-    assert (start, fragment) == (CallStart(0, "f"), CallArgs(0, "{}"))
+    start, end, _ = events = desk.collect()
+    assert start == CallStart(0, "f")
     assert isinstance(end, CallEnd)
     assert (end.index, end.valid, [note.code for note in end.notes]) == (0, False, ["arguments_invalid"])
     assert end.notes[0].detail.startswith("`f`: ")
     assert verdict(events) == ("invalid", "arguments_invalid")
     assert candidate(events).arguments == {}
     assert (desk.calls_seen, desk.calls_valid) == (1, 0)
+
+
+@pytest.mark.parametrize("finish", [CallBuilder.end, lambda builder: builder.fail("not_json")], ids=["end", "fail"])
+def test_a_live_call_of_which_something_has_left_is_closed_as_valid_json(finish: Callable[[CallBuilder], None]):
+    desk, builder = begin()
+    builder.take_name("f")
+    builder.tokens([(OBJECT, ""), (KEY, "other"), (SCALAR, "1")])
+    flowed = [event.fragment for event in desk.collect() if isinstance(event, CallArgs)]
+    finish(builder)
+    events = desk.collect()
+    flowed += [event.fragment for event in events if isinstance(event, CallArgs)]
+    assert "".join(flowed) == '{"other":1}'
+    assert [event.valid for event in events if isinstance(event, CallEnd)] == [False]
 
 
 def test_what_is_wrong_is_told_in_short():

@@ -36,6 +36,7 @@ class CallBuilder:
         self.state: State = "new"
         self.name = ""
         self._index = -1
+        self._flowed = False  # some of the arguments have gone out
         self._arguments: Arguments | None = None
         self._early: list[Token] = []  # argument tokens that came before the name
         self._notes: list[Note] = []
@@ -106,6 +107,7 @@ class CallBuilder:
             return
         ready = self._arguments.take()
         if ready:
+            self._flowed = True
             self._desk.emit(CallArgs(self._index, ready))
 
     @property
@@ -140,7 +142,8 @@ class CallBuilder:
         return ()
 
     def _end_live(self, settled: Settled, problems: tuple[str, ...]) -> None:
-        self._flow()
+        if self._flowed or not problems:  # a call of which nothing has left may still be made anew
+            self._flow()
         self._close(settled, problems)
 
     def _close(self, settled: Settled, problems: tuple[str, ...]) -> None:
@@ -206,7 +209,8 @@ class CallBuilder:
         if self.state == "live":
             assert self._arguments is not None
             self._arguments.abandon()
-            self._flow()
+            if self._flowed:
+                self._flow()
             self._close(Settled(None, (), ()), (reason,))
         elif self.state in ("new", "held", "tail"):
             self._reject(reason, "text")

@@ -1,0 +1,242 @@
+"""The requests of one turn: what goes upstream in each phase, and when it is asked again.
+
+Contract, history and constraint are put together here; nothing is decided. Above: `engine`. Below: `contract`,
+`history`, `pairing`, `constraint`, `recovery`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from ..dialects.table import render_calls
+from .constraint import decision_constraint, envelope_constraint, wire_options
+from .contract import Contract, decision_contract, envelope_contract, inline_contract, place
+from .history import (
+    Projected,
+    decision_messages,
+    nonce_is_free,
+    plain,
+    project,
+    since_last_user,
+    untrusted_texts,
+)
+from .model import Message, Note, Options, Request, ResponseFormat, TextPart, Tool, ToolCall, ToolChoice
+from .pairing import pair
+from .phases import PhaseName
+from .recovery import Fault, instruction
+from .strategy import Plan, Settings
+
+__all__ = ["Asking"]
+
+#: A nonce that stands in the conversation is replaced by the next one; this many are tried.
+_MAX_NONCES = 16
+#: How much of a failed answer is shown to the model again.
+_MAX_ANSWER = 4000
+#: Faults after which the model sees what it wrote. After a refusal it must not: it would only repeat it.
+_SHOW_ANSWER = frozenset(
+    {"bad_arguments", "unknown_tool", "truncated", "described", "permission", "too_many", "bad_format"}
+)
+#: Kinds of tools that a prompt can teach.
+_TEACHABLE = frozenset({"function", "custom"})
+_SAMPLE = "..."
+
+
+class Asking:
+    """Builds the requests of one turn."""
+
+    def __init__(
+        self,
+        request: Request,
+        plan: Plan,
+        settings: Settings,
+        *,
+        nonces: Callable[[int], str],
+        protocol: str,
+        templates: Mapping[str, str] | None = None,
+    ) -> None:
+        self._request = request
+        self._plan = plan
+        self._settings = settings
+        self._protocol = protocol
+        self._templates = templates
+        self.notes: list[Note] = []
+        self.contract_tokens = 0
+        paired = pair(request.messages) if plan.kind != "pass" else Projected(request.messages, ())
+        self._messages = paired.messages
+        self.notes.extend(paired.notes)
+        self.offered = tuple(tool for tool in request.tools if self._offers(tool))
+        self.dropped = tuple(tool for tool in request.tools if tool.kind not in _TEACHABLE)
+        self.nonce = self._free_nonce(nonces) if plan.marks == "nonce" else None
+        self._examples: tuple[str, ...] = ()
+
+    def _offers(self, tool: Tool) -> bool:
+        return tool.kind in _TEACHABLE and self._request.tool_choice.permits(tool.name)
+
+    def _free_nonce(self, nonces: Callable[[int], str]) -> str | None:
+        for counter in range(_MAX_NONCES):
+            nonce = nonces(counter)
+            if nonce_is_free(nonce, self._messages):
+                return nonce
+        self.notes.append(Note("no_free_nonce", "every nonce stands in the conversation; fixed marks are used"))
+        return None
+
+    def untrusted(self, phase: PhaseName, checked: bool) -> tuple[str, ...]:
+        """Texts whose calls are not the model's own.
+
+        Marked calls need no such search, and it keeps a call from flowing; but one that is held anyway is
+        compared with the examples that it may have been copied from.
+        """
+        if phase not in ("native", "trial") and self.nonce is not None:
+            return self._examples if checked or phase == "decision" else ()
+        return (*untrusted_texts(self._messages), *self._examples)
+
+    # ---- requests
+
+    def request(self, phase: PhaseName) -> Request:
+        """What goes upstream in this phase."""
+        match phase:
+            case "relay":
+                return self._request
+            case "native" | "trial":
+                return msgspec.structs.replace(self._request, messages=self._messages)
+            case "final":
+                return self._bare(plain(self._messages, media=self._plan.profile.media), self._request.options)
+            case "inline":
+                return self._inline()
+            case "decision":
+                return self._decision()
+            case "envelope":
+                return self._envelope()
+
+    def _bare(self, projected: Projected, options: Options) -> Request:
+        """The request without anything that speaks of tools."""
+        self.notes.extend(note for note in projected.notes if note not in self.notes)
+        return msgspec.structs.replace(
+            self._request, messages=projected.messages, tools=(), tool_choice=ToolChoice(), options=options
+        )
+
+    def _projected(self) -> Projected:
+        profile = self._plan.profile
+        return project(self._messages, self._plan.dialect, nonce=self.nonce, media=profile.media)
+
+    def _learn(self, contract: Contract) -> Contract:
+        self.contract_tokens = contract.tokens
+        self.notes.extend(note for note in contract.notes if note not in self.notes)
+        self._examples = contract.examples
+        self.offered = contract.tools
+        return contract
+
+    def _inline(self) -> Request:
+        request, plan = self._request, self._plan
+        contract = self._learn(
+            inline_contract(
+                self.offered,
+                request.tool_choice,
+                plan.dialect,
+                nonce=self.nonce,
+                style=self._settings.contract,
+                budget=self._settings.contract_budget,
+                query=_last_user_text(self._messages),
+                templates=self._templates,
+            )
+        )
+        projected = self._projected()
+        messages = place(projected.messages, contract, system_role=plan.profile.system_role)
+        options = msgspec.structs.replace(request.options, response_format=None)
+        if request.options.response_format is not None:
+            messages = _with_format(messages, request.options.response_format)
+        return self._bare(Projected(messages, projected.notes), options)
+
+    def _decision(self) -> Request:
+        request = self._request
+        contract = self._learn(
+            decision_contract(
+                self.offered,
+                request.tool_choice,
+                nonce=self.nonce,
+                done=since_last_user(self._messages),
+                budget=self._settings.contract_budget,
+                templates=self._templates,
+            )
+        )
+        options = msgspec.structs.replace(request.options, response_format=None, grammar=self._grammar("decision"))
+        clone = self._bare(Projected(decision_messages(self._messages, contract.text), ()), options)
+        return msgspec.structs.replace(clone, stream=False)
+
+    def _envelope(self) -> Request:
+        request = self._request
+        contract = self._learn(
+            envelope_contract(
+                self.offered,
+                request.tool_choice,
+                nonce=self.nonce,
+                budget=self._settings.contract_budget,
+                style=self._settings.contract,
+                templates=self._templates,
+            )
+        )
+        projected = self._projected()
+        messages = place(projected.messages, contract, system_role=self._plan.profile.system_role)
+        options = msgspec.structs.replace(request.options, response_format=None, grammar=self._grammar("envelope"))
+        return self._bare(Projected(messages, projected.notes), options)
+
+    def _grammar(self, phase: PhaseName) -> dict[str, object]:
+        """What the upstream is asked to enforce, if it can enforce anything."""
+        flavour = self._plan.profile.constraint
+        if not flavour:
+            return {}
+        choice, wanted = self._request.tool_choice, self._request.options.response_format
+        if phase == "decision":
+            constraint = decision_constraint(self.offered, choice, flavour, nonce=self.nonce)
+        else:
+            schema = None if wanted is None else wanted.schema
+            constraint = envelope_constraint(self.offered, choice, flavour, schema, nonce=self.nonce)
+        self.notes.extend(note for note in constraint.notes if note not in self.notes)
+        return wire_options(constraint, self._protocol)
+
+    # ---- once more
+
+    def again(self, base: Request, answer: str, fault: Fault, attempt: int) -> Request:
+        """The request once more, with what was wrong and what to do."""
+        last = attempt >= self._plan.retries
+        text = instruction(fault, attempt, tools=self.offered, example=self._example(), last=last)
+        messages = base.messages
+        if fault.kind in _SHOW_ANSWER and answer.strip():
+            shown = answer if len(answer) <= _MAX_ANSWER else f"{answer[:_MAX_ANSWER]} [...]"
+            messages = (*messages, Message("assistant", (TextPart(shown),)))
+        return msgspec.structs.replace(base, messages=_appended(messages, text))
+
+    def _example(self) -> str:
+        """How a call looks, with nothing in it that could be copied as it stands."""
+        if not self.offered or self._plan.kind == "native":
+            return ""
+        tool = self.offered[0]
+        properties = tool.parameters.get("properties", {}) if isinstance(tool.parameters, dict) else {}
+        sample = ToolCall(tool.name, {name: _SAMPLE for name in properties})
+        return render_calls(self._plan.dialect, [sample], self.nonce)
+
+
+def _appended(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
+    """The text as the user's last word; two user messages in a row are more than some templates take."""
+    if messages and messages[-1].role == "user":
+        last = messages[-1]
+        return (*messages[:-1], msgspec.structs.replace(last, parts=(*last.parts, TextPart(f"\n\n{text}"))))
+    return (*messages, Message("user", (TextPart(text),)))
+
+
+def _last_user_text(messages: tuple[Message, ...]) -> str:
+    return next((message.text for message in reversed(messages) if message.role == "user"), "")
+
+
+def _with_format(messages: tuple[Message, ...], wanted: ResponseFormat) -> tuple[Message, ...]:
+    """The caller wants JSON; the upstream cannot be told so, since a call would not fit it."""
+    rule = "When you answer without calling a tool, the whole answer must be one JSON value and nothing else."
+    if wanted.schema is not None:
+        rule += f" It must fit this JSON schema:\n{msgspec.json.encode(wanted.schema).decode()}"
+    if messages and messages[0].role == "system":
+        first = messages[0]
+        parts = (*first.parts, TextPart(f"\n\n{rule}"))
+        return (msgspec.structs.replace(first, parts=parts), *messages[1:])
+    return (Message("system", (TextPart(rule),)), *messages)

@@ -1,0 +1,380 @@
+"""One turn, as a state machine: upstream events in, actions out.
+
+    engine = Engine(request, plan, settings, stamp=unix_ns, nonces=...)
+    actions = engine.start()                  # [Ask(1, request)]
+    actions = engine.feed(1, event)           # [Emit([...])], [Stop(1), Ask(2, ...)], ...
+    actions = engine.end(1)                   # the answer is over: [Emit, Done] or [Ask(2, ...)]
+
+The order of requests is the table in `phases`; what an answer means is `readings`; what may leave, and when, is
+`gate`; what went wrong and how to ask again is `recovery`. Events of an attempt that has been stopped are
+ignored. No clock, no chance: the stamp of the ids and the nonces come in as arguments.
+
+Above: the client and every server face. Below: everything else in `core`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import msgspec
+
+from ..errors import UsageError
+from .asking import Asking
+from .events import (
+    Event,
+    Failure,
+    Finish,
+    FinishReason,
+    Noted,
+    OpaqueSeen,
+    ReasoningDelta,
+    Reply,
+    TextDelta,
+    UsageSeen,
+    fold,
+)
+from .formatting import checked_format
+from .gate import Gate, TextPolicy
+from .model import Note, Request, ToolChoice, Usage
+from .phases import FIRST, PHASES, Phase, PhaseName
+from .readings import Answer, Envelope, Reading, Relay
+from .recovery import Fault, diagnose
+from .strategy import Plan, Settings
+from .trace import AttemptTrace, Trace
+
+__all__ = ["Action", "Ask", "Done", "Emit", "Engine", "Outcome", "Stop"]
+
+EMULATED = "tool calls emulated"
+RESCUED = "tool calls read from text"
+#: HTTP statuses with which upstreams say that they do not take tools.
+_REFUSING = frozenset({400, 404, 405, 415, 422, 500, 501})
+_ANY = ToolChoice()
+
+
+class Emit(msgspec.Struct, frozen=True):
+    """These events belong to the turn."""
+
+    events: list[Event]
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """Send this request upstream and feed its events under this number."""
+
+    attempt: int
+    request: Request
+
+
+class Stop(msgspec.Struct, frozen=True):
+    """Nothing more of this attempt is wanted: close it."""
+
+    attempt: int
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """How the turn ended."""
+
+    requests: int
+    warnings: tuple[str, ...]
+    failure: Failure | None
+    trace: Trace
+
+
+class Done(msgspec.Struct, frozen=True):
+    """The turn is over."""
+
+    outcome: Outcome
+
+
+Action: TypeAlias = Emit | Ask | Stop | Done
+
+
+class _Attempt:
+    """One request, and what has come back so far."""
+
+    def __init__(self, number: int, phase: Phase, request: Request, reading: Reading) -> None:
+        self.number = number
+        self.phase = phase
+        self.request = request
+        self.reading = reading
+        self.raw: list[str] = []
+        self.events: list[Event] = []  # what the reading made of it
+        self.reason: FinishReason = "unknown"
+        self.usage = Usage()
+        self.failure: Failure | None = None
+        self.fault: Fault | None = None
+
+    def reply(self) -> Reply:
+        """What the answer says, as far as it has been read."""
+        return fold([*self.events, UsageSeen(self.usage), Finish(self.reason)])
+
+
+class Engine:
+    """One turn."""
+
+    def __init__(
+        self,
+        request: Request,
+        plan: Plan,
+        settings: Settings,
+        *,
+        stamp: int,
+        nonces: Callable[[int], str],
+        protocol: str = "openai_chat",
+        templates: Mapping[str, str] | None = None,
+    ) -> None:
+        if request.options.n > 1 and plan.kind not in ("pass", "native"):
+            raise UsageError("`n` above 1 cannot be combined with emulated tool calls", hint="ask once for each answer")
+        self._request = request
+        self._plan = plan
+        self._asking = Asking(request, plan, settings, nonces=nonces, protocol=protocol, templates=templates)
+        choice = request.tool_choice if PHASES[FIRST[plan.kind]].enforces else _ANY
+        checked = plan.stream_calls == "checked" and plan.kind != "pass"
+        self._checked = checked
+        self._gate = Gate(choice, lambda index: f"emulated_{stamp}_{index}", checked)
+        self._attempts: list[_Attempt] = []
+        self._attempt: _Attempt | None = None
+        self._retries = 0
+        self._warnings: list[str] = []
+        self._reply_notes = 0  # notes about the requests that have been told
+
+    # ---- what comes in
+
+    def start(self) -> list[Action]:
+        """The first request."""
+        for tool in self._asking.dropped:
+            if self._plan.kind not in ("pass", "native"):
+                self._warn(f"the tool `{tool.name}` of type `{tool.kind}` was dropped: it cannot be emulated")
+        return self._enter(FIRST[self._plan.kind])
+
+    def feed(self, attempt: int, event: Event) -> list[Action]:
+        """An event of the answer to an attempt."""
+        current = self._attempt
+        if current is None or current.number != attempt:
+            return []
+        kind = type(event)
+        if kind is TextDelta:
+            current.raw.append(event.text)  # type: ignore[union-attr]
+        elif kind in (UsageSeen, Finish, Failure):
+            return self._frame(current, event)
+        events = current.reading.feed(event)
+        if not events:
+            return []
+        current.events += events
+        out = self._gate.take(events)
+        actions: list[Action] = [Emit(out)] if out else []
+        if type(events[-1]) is not TextDelta and self._is_over(events):
+            actions += [Stop(attempt), *self.end(attempt)]
+        return actions
+
+    def _frame(self, current: _Attempt, event: Event) -> list[Action]:
+        match event:
+            case UsageSeen(usage):
+                current.usage = usage
+            case Finish(reason):
+                current.reason = reason
+            case Failure():
+                current.failure = event
+                return [Stop(current.number), *self.end(current.number)]
+            case _:
+                pass
+        return []
+
+    @staticmethod
+    def _is_over(events: list[Event]) -> bool:
+        """Whether the model has begun to invent results: whatever follows would be thrown away."""
+        return any(isinstance(event, Noted) and event.note.code == "invented_result" for event in events)
+
+    def end(self, attempt: int) -> list[Action]:
+        """The answer to an attempt is over."""
+        current = self._attempt
+        if current is None or current.number != attempt:
+            return []
+        events = current.reading.close(current.reason == "length")
+        current.events += events
+        out = self._gate.take(events)
+        self._attempt = None
+        self._attempts.append(current)
+        actions = self._conclude(current, out)
+        return [Emit(out), *actions] if out else actions
+
+    # ---- what follows an answer
+
+    def _conclude(self, current: _Attempt, out: list[Event]) -> list[Action]:
+        phase = current.phase
+        if current.failure is not None:
+            return self._failed(current, current.failure)
+        if self._gate.passed:
+            if not phase.emulates and any(self._was_text(current)):
+                self._warn(RESCUED)
+            return self._done(current)
+        reply = current.reply()
+        fault = self._fault(current, reply, out)
+        if fault is not None and self._retries < self._plan.retries and phase.recovers:
+            return self._retry(current, fault)
+        following = self._following(phase.otherwise)
+        if following and not self._gate.spoiled:
+            return self._enter(following)
+        return self._give_up(current, fault) if fault is not None else self._done(current)
+
+    def _was_text(self, current: _Attempt) -> list[bool]:
+        return [
+            candidate.dialect != "native"
+            for candidate in current.reply().candidates
+            if candidate.verdict == "call"
+        ]
+
+    def _fault(self, current: _Attempt, reply: Reply, out: list[Event]) -> Fault | None:
+        """What is wrong with an answer of which no call has left."""
+        choice = self._request.tool_choice
+        if not current.phase.enforces or self._gate.spoiled:
+            return None
+        if current.phase.reads != "relay":
+            fault = diagnose(msgspec.structs.replace(reply, calls=()), choice, self._asking.offered)
+            if fault is not None:
+                return fault
+        wanted = self._request.options.response_format
+        if current.phase.name == "inline" and wanted is not None and current.reason != "length":
+            formatted = checked_format(self._gate.held_text, wanted)
+            if formatted.problem:
+                return Fault("bad_format", formatted.problem)
+            out.extend(Noted(note) for note in formatted.notes)
+            out.extend(self._gate.release(formatted.text))
+        return None
+
+    def _following(self, name: str) -> PhaseName | None:
+        return (self._plan.second or "decision") if name == "second" else (name or None)  # type: ignore[return-value]
+
+    def _retry(self, current: _Attempt, fault: Fault) -> list[Action]:
+        current.fault = fault
+        self._retries += 1
+        note = Noted(Note(f"retry_{fault.kind}", fault.detail))
+        request = self._asking.again(current.request, "".join(current.raw), fault, self._retries)
+        # What has been streamed stays; the text of the new answer would only say it again.
+        text: TextPolicy = "never" if self._gate.text_left else self._text_policy(current.phase)
+        return [Emit([note]), *self._ask(current.phase, request, text)]
+
+    def _failed(self, current: _Attempt, failure: Failure) -> list[Action]:
+        untouched = not current.raw and not current.events
+        following = self._following(current.phase.unsupported)
+        refused = failure.status in _REFUSING and "tool" in f"{failure.message} {failure.body}".lower()
+        if following and untouched and refused:
+            return [Emit([Noted(Note("native_unsupported", failure.message[:200]))]), *self._enter(following)]
+        return self._done(current, failure)
+
+    def _give_up(self, current: _Attempt, fault: Fault) -> list[Action]:
+        """The retries are spent."""
+        current.fault = fault
+        told = f"{fault.kind.replace('_', ' ')}{': ' if fault.detail else ''}{fault.detail}"
+        if fault.kind == "bad_format":
+            message = f"no answer in the form asked for after {len(self._attempts)} requests: {told}"
+            return self._done(current, Failure(message, "format"))
+        if self._request.tool_choice.demands:
+            message = f"no call that `tool_choice` allows after {len(self._attempts)} requests: {told}"
+            return self._done(current, Failure(message, "tool_choice"))
+        self._warn(f"no usable tool call after {len(self._attempts)} requests: {told}")
+        return self._done(current)
+
+    # ---- requests
+
+    def _enter(self, name: PhaseName) -> list[Action]:
+        phase = PHASES[name]
+        if phase.emulates:
+            self._warn(EMULATED)
+        request = self._asking.request(name)
+        return self._ask(phase, request, self._text_policy(phase))
+
+    def _text_policy(self, phase: Phase) -> TextPolicy:
+        if phase.text != "opening":
+            return phase.text
+        if self._request.tool_choice.demands:
+            return "until_call"
+        if phase.name == "inline" and self._request.options.response_format is not None:
+            return "to_end"
+        return "live" if self._request.tool_choice.mode == "none" else phase.text
+
+    def _ask(self, phase: Phase, request: Request, text: TextPolicy) -> list[Action]:
+        number = len(self._attempts) + 1
+        self._gate.begin(text)
+        self._attempt = _Attempt(number, phase, request, self._reading(phase))
+        fresh = [Noted(note) for note in self._asking.notes[self._reply_notes :]]
+        self._reply_notes += len(fresh)
+        asking: list[Action] = [Ask(number, request)]
+        return [Emit(list(fresh)), *asking] if fresh else asking
+
+    def _reading(self, phase: Phase) -> Reading:
+        if phase.reads == "relay":
+            return Relay()
+        asking, policy = self._asking, self._plan.policy
+        untrusted = asking.untrusted(phase.name, self._checked)
+        if phase.reads == "envelope":
+            return Envelope(asking.offered, policy, asking.nonce, untrusted)
+        native = phase.name in ("native", "trial")
+        nonce = None if native else asking.nonce
+        scan = not native or (self._plan.rescue and self._request.tool_choice.mode != "none")
+        return Answer(asking.offered, policy, nonce=nonce, untrusted=untrusted, scan=scan)
+
+    # ---- the end
+
+    def _warn(self, warning: str) -> None:
+        if warning not in self._warnings:
+            self._warnings.append(warning)
+
+    def _done(self, current: _Attempt, failure: Failure | None = None) -> list[Action]:
+        events: list[Event] = [] if failure is not None else self._gate.release()
+        events += self._gate.finish()
+        usage = sum((attempt.usage for attempt in self._attempts), Usage())
+        events.append(UsageSeen(usage))
+        if failure is not None:
+            events.append(failure)
+        reason = current.reason
+        if self._gate.passed and reason in ("stop", "unknown"):
+            reason = "tool_calls"
+        elif reason == "tool_calls" and not self._gate.passed and current.phase.enforces:
+            reason = "stop"
+        events.append(Finish("error" if failure is not None else reason))
+        return [Emit(events), Done(self._outcome(failure))]
+
+    def _outcome(self, failure: Failure | None) -> Outcome:
+        trace = Trace(
+            plan=self._plan.kind,
+            rule=self._plan.rule,
+            why=self._plan.why,
+            attempts=tuple(_traced(attempt) for attempt in self._attempts),
+            contract_tokens=self._asking.contract_tokens,
+            why_no_call="" if self._gate.passed else self._why_no_call(),
+        )
+        return Outcome(len(self._attempts), tuple(self._warnings), failure, trace)
+
+    def _why_no_call(self) -> str:
+        """In one line, for people."""
+        last = self._attempts[-1]
+        if not self._request.tools:
+            return "no tools reached the model"
+        if self._request.tool_choice.mode == "none":
+            return "`tool_choice` is none"
+        if last.failure is not None:
+            return f"the upstream failed: {last.failure.message}"
+        if last.fault is not None:
+            return f"{last.fault.kind.replace('_', ' ')} {last.fault.detail}".strip()
+        rejected = [each for attempt in self._attempts for each in attempt.reply().candidates if each.verdict != "call"]
+        if rejected:
+            return f"`{rejected[-1].name}` was not taken for a call: {rejected[-1].reason}"
+        if last.reason == "length":
+            return "the answer was cut off by its length limit"
+        return "the model answered without calling a tool"
+
+
+def _traced(attempt: _Attempt) -> AttemptTrace:
+    reply = attempt.reply()
+    return AttemptTrace(
+        phase=attempt.phase.name,
+        request=attempt.request,
+        raw="".join(attempt.raw),
+        reasoning=reply.reasoning,
+        candidates=reply.candidates,
+        notes=reply.notes,
+        finish_reason=attempt.reason,
+        usage=attempt.usage,
+        fault=attempt.fault,
+    )

@@ -1,0 +1,203 @@
+"""What leaves a turn, and when.
+
+What has been streamed cannot be taken back, so everything that one answer yields passes this gate. It keeps
+text back while it may still have to be thrown away, enforces `tool_choice`, holds calls that must be checked
+first, and gives each call that leaves its final number and id, over all the answers that one turn may need.
+
+Above: `engine`. Below: `events`, `refusals`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from .events import CallArgs, CallEnd, CallStart, Event, Noted, TextDelta
+from .model import Note, ToolChoice
+from .refusals import may_open_refusal
+
+__all__ = ["Gate", "TextPolicy"]
+
+#: What happens to text. `live`: it flows. `opening`: its beginning is held while it may be a refusal.
+#: `until_call`: held until a call leaves. `to_end`: held until the engine lets it go. `never`: thrown away.
+TextPolicy = Literal["live", "opening", "until_call", "to_end", "never"]
+
+#: How much of an opening is held at most.
+MAX_OPENING = 160
+
+
+class _Passing:
+    """One call on its way out."""
+
+    __slots__ = ("bytes_left", "held", "id", "index", "name")
+
+    def __init__(self, start: CallStart) -> None:
+        self.name = start.name
+        self.id = start.id
+        self.index = -1  # its final number, once it has left
+        self.held: list[str] = []  # argument fragments of a call that is checked first
+        self.bytes_left = False
+
+
+class Gate:
+    """Stands at the end of one turn."""
+
+    def __init__(self, choice: ToolChoice, make_id: Callable[[int], str], checked: bool) -> None:
+        self._choice = choice
+        self._make_id = make_id
+        self._checked = checked
+        self._text: TextPolicy = "live"
+        self._open = True  # text flows
+        self._held: list[str] = []
+        self._held_size = 0
+        self._calls: dict[int, _Passing | None] = {}  # of this answer; None: it does not leave
+        self._dangling: _Passing | None = None  # announced, but nothing of its arguments has left
+        self._ids: set[str] = set()
+        self._next = 0
+        self.passed = 0  # valid calls that have left
+        self.text_left = False
+        self.spoiled = False  # a call has left that turned out to be wrong: nothing can be done about it
+
+    # ---- answers
+
+    def begin(self, text: TextPolicy) -> None:
+        """Another answer comes."""
+        for passing in self._calls.values():
+            if passing is not None and passing.index >= 0 and not passing.bytes_left:
+                self._dangling = passing
+        self._calls = {}
+        self._text = text
+        self._open = text == "live"
+        self._held = []
+        self._held_size = 0
+
+    @property
+    def held_text(self) -> str:
+        """The text of this answer that has not left."""
+        return "".join(self._held)
+
+    def release(self, text: str | None = None) -> list[Event]:
+        """Let the held text go, or another one in its place."""
+        held = self.held_text if text is None else text
+        self._held = []
+        self._open = self._text != "never"
+        if not held or not self._open:
+            return []
+        self.text_left = self.text_left or not held.isspace()
+        return [TextDelta(held)]
+
+    def finish(self) -> list[Event]:
+        """The turn is over: a call that was announced and never made is closed."""
+        passing, self._dangling = self._dangling, None
+        if passing is None:
+            return []
+        note = Note("arguments_invalid", f"`{passing.name}` was announced, but never made")
+        return [CallArgs(passing.index, "{}"), CallEnd(passing.index, False, (note,))]
+
+    # ---- events
+
+    def take(self, events: list[Event]) -> list[Event]:
+        """What leaves now."""
+        out: list[Event] = []
+        for event in events:
+            kind = type(event)
+            if kind is TextDelta:
+                if self._open:
+                    self.text_left = True
+                    out.append(event)
+                else:
+                    self._hold(event.text, out)  # type: ignore[union-attr]
+            elif kind is CallArgs:
+                self._args(event, out)  # type: ignore[arg-type]
+            elif kind is CallStart:
+                self._start(event, out)  # type: ignore[arg-type]
+            elif kind is CallEnd:
+                self._end(event, out)  # type: ignore[arg-type]
+            else:
+                out.append(event)
+        return out
+
+    def _hold(self, text: str, out: list[Event]) -> None:
+        if self._text == "never":
+            return
+        self._held.append(text)
+        self._held_size += len(text)
+        if self._text == "opening":
+            opening = self._held_size <= MAX_OPENING and may_open_refusal(self.held_text)
+            if not opening:
+                out.extend(self.release())
+
+    def _start(self, event: CallStart, out: list[Event]) -> None:
+        refused = self._refusal(event.name)
+        if refused:
+            self._calls[event.index] = None
+            out.append(Noted(Note(refused, f"a call of `{event.name}` was dropped")))
+            return
+        passing = self._calls[event.index] = _Passing(event)
+        if not self._checked:
+            self._announce(passing, out)
+
+    def _refusal(self, name: str) -> str:
+        """Why a call of this name may not leave."""
+        if not self._choice.permits(name):
+            return "call_not_allowed"
+        announced = sum(1 for call in self._calls.values() if call is not None and call.index >= 0)
+        if self._choice.single and (self.passed or announced):
+            return "extra_call_dropped"
+        return ""
+
+    def _announce(self, passing: _Passing, out: list[Event]) -> None:
+        if self._text in ("opening", "until_call"):
+            out.extend(self.release())
+        waiting, self._dangling = self._dangling, None
+        if waiting is not None and waiting.name == passing.name:
+            passing.index = waiting.index
+            return
+        if waiting is not None:
+            self._dangling = waiting
+            out.extend(self.finish())
+        passing.index = self._next
+        self._next += 1
+        out.append(CallStart(passing.index, passing.name, self._unique(passing)))
+
+    def _unique(self, passing: _Passing) -> str:
+        """The call's own id, or one of ours where it has none or one that is taken."""
+        own = passing.id if passing.id and passing.id not in self._ids else self._make_id(passing.index)
+        self._ids.add(own)
+        return own
+
+    def _args(self, event: CallArgs, out: list[Event]) -> None:
+        passing = self._calls.get(event.index)
+        if passing is None:
+            return
+        if passing.index < 0:
+            passing.held.append(event.fragment)
+            return
+        passing.bytes_left = True
+        out.append(event if passing.index == event.index else CallArgs(passing.index, event.fragment))
+
+    def _end(self, event: CallEnd, out: list[Event]) -> None:
+        passing = self._calls.pop(event.index, None)
+        if passing is None:
+            return
+        if event.valid:
+            self._end_valid(passing, event, out)
+        elif passing.index < 0:
+            out.extend(Noted(note) for note in event.notes)
+        elif passing.bytes_left:
+            self.spoiled = True
+            out.append(CallEnd(passing.index, False, event.notes))
+        else:
+            self._dangling = passing
+            out.extend(Noted(note) for note in event.notes)
+
+    def _end_valid(self, passing: _Passing, event: CallEnd, out: list[Event]) -> None:
+        if passing.index < 0:
+            refused = self._refusal(passing.name)
+            if refused:  # several were checked at the same time
+                out.append(Noted(Note(refused, f"a call of `{passing.name}` was dropped")))
+                return
+            self._announce(passing, out)
+            out.append(CallArgs(passing.index, "".join(passing.held) or "{}"))
+        self.passed += 1
+        out.append(CallEnd(passing.index, True, event.notes))

@@ -1,0 +1,67 @@
+"""What happened in one turn, for people: what was sent, what came back, what was made of it.
+
+The engine fills it in, the client hands it out with the reply, the inspector shows it. Values only. Above:
+`engine` and every face. Below: `events`, `recovery`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from .events import Candidate, FinishReason, Reply
+from .model import Note, Request, Usage
+from .recovery import Fault
+
+__all__ = ["AttemptTrace", "Trace", "TracedReply"]
+
+
+class AttemptTrace(msgspec.Struct, frozen=True):
+    """One request that went upstream, and its answer."""
+
+    phase: str
+    request: Request
+    #: The text of the answer as it came, before anything was read out of it.
+    raw: str
+    reasoning: str
+    candidates: tuple[Candidate, ...]
+    notes: tuple[Note, ...]
+    finish_reason: FinishReason
+    usage: Usage
+    #: What was wrong with the answer; None when it was taken.
+    fault: Fault | None = None
+
+
+class Trace(msgspec.Struct, frozen=True):
+    """One turn."""
+
+    plan: str
+    rule: str
+    why: str
+    attempts: tuple[AttemptTrace, ...] = ()
+    #: How many tokens the contract costs, as estimated.
+    contract_tokens: int = 0
+    #: Why there is no call, in one line; empty when there is one.
+    why_no_call: str = ""
+
+    def lines(self) -> list[str]:
+        """The turn as a person reads it."""
+        told = [f"plan {self.plan}: {self.why} [{self.rule}]"]
+        for number, attempt in enumerate(self.attempts, 1):
+            told.append(f"request {number} ({attempt.phase}): {attempt.finish_reason}, {len(attempt.raw)} characters")
+            told += [f"  {each.verdict} `{each.name}`: {each.reason}" for each in attempt.candidates]
+            told += [f"  {note.code}: {note.detail}" for note in attempt.notes]
+            if attempt.fault is not None:
+                told.append(f"  asked again: {attempt.fault.kind} {attempt.fault.detail}".rstrip())
+        if self.why_no_call:
+            told.append(f"no call: {self.why_no_call}")
+        return told
+
+
+class TracedReply(Reply, frozen=True):
+    """A reply that can tell how it came to be."""
+
+    record: Trace | None = None
+
+    def trace(self) -> Trace:
+        """What was sent, what came back, and what was decided."""
+        return self.record or Trace("", "", "nothing was recorded")

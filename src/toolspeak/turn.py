@@ -1,0 +1,94 @@
+"""One turn carried out: an engine that decides, an upstream that answers.
+
+The only place where the two meet. Above: client, agent, probe, server. Below: `core.engine`, `upstreams.seam`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncGenerator
+
+from .core.engine import Action, Ask, Done, Emit, Engine, Outcome, Stop
+from .core.events import Event, Failure
+from .errors import FormatError, ToolChoiceError, ToolspeakError, UpstreamError
+from .upstreams.seam import Batches, Upstream, error_of, failure_of
+
+__all__ = ["Turn", "error_after"]
+
+
+class Turn:
+    """Iterate over it for the events, batch by batch; `outcome` is there when it is over.
+
+    Closing the iterator cancels whatever is under way upstream.
+    """
+
+    def __init__(self, engine: Engine, upstream: Upstream) -> None:
+        self._engine = engine
+        self._upstream = upstream
+        self._actions: deque[Action] = deque()
+        self._exchange: Batches | None = None
+        self._number = 0
+        self.outcome: Outcome | None = None
+
+    async def batches(self) -> AsyncGenerator[list[Event], None]:
+        """The events of the turn."""
+        self._actions.extend(self._engine.start())
+        try:
+            while True:
+                while self._actions:
+                    action = self._actions.popleft()
+                    if type(action) is Emit:
+                        yield action.events
+                    elif isinstance(action, Done):
+                        self.outcome = action.outcome
+                        return
+                    else:
+                        await self._carry_out(action)
+                await self._listen()
+        finally:
+            await self._hang_up()
+
+    async def _carry_out(self, action: Action) -> None:
+        match action:
+            case Ask(number, request):
+                await self._hang_up()
+                self._number = number
+                self._exchange = self._upstream.open(request)
+            case Stop():
+                await self._hang_up()
+            case _:
+                raise AssertionError(action)
+
+    async def _listen(self) -> None:
+        """One read."""
+        assert self._exchange is not None
+        try:
+            batch = await anext(self._exchange)
+        except StopAsyncIteration:
+            self._actions.extend(self._engine.end(self._number))
+            return
+        except UpstreamError as error:
+            batch = [failure_of(error)]
+        engine, number, actions = self._engine, self._number, self._actions
+        for event in batch:
+            actions.extend(engine.feed(number, event))
+
+    async def _hang_up(self) -> None:
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            await exchange.aclose()
+
+
+def error_after(outcome: Outcome) -> ToolspeakError | None:
+    """The error that a turn ended with, if it did."""
+    failure = outcome.failure
+    match failure:
+        case None:
+            return None
+        case Failure(kind="tool_choice"):
+            hint = "offer the tool that is needed, or allow `auto`; `reply.trace()` shows every request"
+            return ToolChoiceError(failure.message, hint=hint)
+        case Failure(kind="format"):
+            return FormatError(failure.message, hint="loosen the schema, or ask a stronger model")
+        case _:
+            return error_of(failure)
