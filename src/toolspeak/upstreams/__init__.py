@@ -1,0 +1,6 @@
+"""Where answers come from: the seam `Upstream`, and what stands behind it.
+
+`scripted` plays prepared turns, `function` asks a Python function, `http` asks a service. Above: the client,
+the probe, the server. Below: the protocols and the events. Import from the modules: each pulls in only what
+it needs itself.
+"""

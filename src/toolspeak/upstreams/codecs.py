@@ -1,0 +1,76 @@
+"""The table of protocols that an upstream may speak, by name: one row each.
+
+Above: `http`, which sends and receives, `scripted`, which plays captures, and `function`. Below: the codecs under
+`protocols`, each imported when it is first needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Protocol
+
+import msgspec
+
+from ..core.events import Event, Failure
+from ..core.model import Request
+from ..errors import ConfigError
+
+__all__ = ["Codec", "Decoder", "codec"]
+
+
+class Decoder(Protocol):
+    """Turns the bytes of a reply into events. Behind `Finish` or `Failure` there is nothing left to read."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the model has said why it stopped: then a connection that breaks loses nothing."""
+        ...
+
+    def feed(self, data: bytes, /) -> list[Event]:
+        """What these bytes say."""
+        ...
+
+    def close(self) -> list[Event]:
+        """What the end says."""
+        ...
+
+
+class Codec(msgspec.Struct, frozen=True):
+    """What a transport needs to know of a protocol."""
+
+    #: Who is spoken to, unless the caller knows better.
+    provider: str
+    #: Where to post a request, behind the base URL.
+    path: Callable[[Request], str]
+    encode: Callable[[Request], bytes]
+    decoder: Callable[[bool], Decoder]
+    #: What an HTTP status of 400 or more, the body and the headers (by lower-case name) mean.
+    error: Callable[[int, bytes, Mapping[str, str]], Failure]
+    #: The header that carries the key, and what stands before the key in it.
+    key_header: str = "Authorization"
+    key_prefix: str = "Bearer "
+
+
+def _openai_chat() -> Codec:
+    from ..protocols import openai_chat
+
+    return Codec(
+        provider="openai",
+        path=lambda request: "/chat/completions",
+        encode=openai_chat.encode_request,
+        decoder=openai_chat.ReplyDecoder,
+        error=openai_chat.decode_error,
+    )
+
+
+_CODECS: dict[str, Callable[[], Codec]] = {"openai_chat": _openai_chat}
+
+
+@cache
+def codec(protocol: str) -> Codec:
+    """The row of a protocol."""
+    make = _CODECS.get(protocol)
+    if make is None:
+        raise ConfigError(f"no upstream speaks `{protocol}`", hint=f"known are {', '.join(sorted(_CODECS))}")
+    return make()

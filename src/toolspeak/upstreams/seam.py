@@ -1,0 +1,142 @@
+"""The seam between the engine and whatever answers it: one method, several bodies.
+
+Above: the client, the probe and the server, which drive the engine and know none of the bodies. Below: the
+values and the events. A body decides nothing about tools; it turns one request into events, and frees
+everything it holds when it is closed. It never retries: whoever asks decides whether to ask again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from typing import Protocol, TypeAlias
+
+from ..core.events import CallStart, Event, Failure, Finish, FinishReason, Noted, UsageSeen
+from ..core.model import Request, Usage
+from ..errors import UpstreamError, UpstreamTimeout
+
+__all__ = ["SHORT_BODY", "Batch", "Batches", "Ending", "Upstream", "error_of", "failure_of", "settled", "shorten"]
+
+#: The events of one read.
+Batch: TypeAlias = Sequence[Event]
+Batches: TypeAlias = AsyncGenerator[list[Event], None]
+
+#: What an upstream said in an error is kept up to here: enough to understand it, too short to fill a log.
+SHORT_BODY = 500
+
+#: Events that are no part of the answer: a failure right behind them is still a failure before the first event.
+_ASIDE = (Noted, UsageSeen)
+
+
+class Upstream(Protocol):
+    """Something that answers requests."""
+
+    @property
+    def provider(self) -> str:
+        """Who answers: `openai`, `ollama`, `scripted`, `callable`."""
+        ...
+
+    @property
+    def base_url(self) -> str:
+        """Where it is, or nothing."""
+        ...
+
+    def open(self, request: Request) -> Batches:
+        """Ask. Each item is what one read brought, and never empty; nothing is sent before the first is asked for.
+
+        An answer holds one `Finish`, or ends with a `Failure`. The end of the iterator is its end: `UsageSeen`
+        may come on either side of `Finish`.
+        Closing the iterator (`aclose`), or cancelling the task that waits for it, cancels the exchange; once
+        that has returned, everything is freed.
+
+        Raises:
+            UpstreamError: it failed before the first item. A failure after that is a `Failure`, the last event.
+            UsageError: the request cannot be asked of this upstream at all.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Free everything, exchanges under way included."""
+        ...
+
+
+async def settled(batches: Batches, clean: Callable[[str], str] = str) -> Batches:
+    """Batches that keep the promise about failures, whichever way the source of `batches` tells of one.
+
+    `clean` takes out of a failure's words what nobody may see.
+    """
+    flowed = False
+    async with aclosing(batches):
+        try:
+            async for batch in batches:
+                broken = _broken(batch)
+                if broken is not None:
+                    before, failure = broken[0], _cleaned(broken[1], clean)
+                    if not flowed and all(isinstance(event, _ASIDE) for event in before):
+                        raise error_of(failure)
+                    flowed = True
+                    yield [*before, failure]
+                    return
+                if batch:
+                    flowed = True
+                    yield batch
+        except UpstreamError as error:
+            if not flowed:
+                raise
+            yield [failure_of(error)]
+
+
+class Ending:
+    """Keeps in mind what an answer has said, and adds at its end what it has not: why it ended, what it cost."""
+
+    def __init__(self, finish: FinishReason | None = None, usage: Usage | None = None) -> None:
+        self._finish: FinishReason | None = finish
+        self._usage = usage
+        self._seen: set[type] = set()
+
+    def see(self, batch: Batch) -> None:
+        """Look at what goes out."""
+        self._seen.update(map(type, batch))
+
+    def missing(self) -> list[Event]:
+        """What is still to be said."""
+        events: list[Event] = []
+        if Failure in self._seen:
+            return events
+        if self._usage is not None and UsageSeen not in self._seen:
+            events.append(UsageSeen(self._usage))
+        if Finish not in self._seen:
+            natural: FinishReason = "tool_calls" if CallStart in self._seen else "stop"
+            events.append(Finish(self._finish or natural))
+        return events
+
+
+def _broken(batch: Batch) -> tuple[Batch, Failure] | None:
+    """A batch that breaks off: what stands before the failure, and the failure. Nothing counts behind it."""
+    for at, event in enumerate(batch):
+        if isinstance(event, Failure):
+            return batch[:at], event
+    return None
+
+
+def _cleaned(failure: Failure, clean: Callable[[str], str]) -> Failure:
+    return Failure(clean(failure.message), failure.kind, failure.status, clean(failure.body))
+
+
+def failure_of(error: UpstreamError) -> Failure:
+    """The event that says what `error` says."""
+    kind = "timeout" if isinstance(error, UpstreamTimeout) else "upstream"
+    return Failure(str(error), kind, error.upstream_status, error.body)
+
+
+def error_of(failure: Failure) -> UpstreamError:
+    """The error that says what `failure` says."""
+    kind = UpstreamTimeout if failure.kind == "timeout" else UpstreamError
+    return kind(failure.message, upstream_status=failure.status, body=failure.body)
+
+
+def shorten(text: str, most: int = SHORT_BODY) -> str:
+    """The head of `text`, on one line."""
+    # Cut first: what is thrown away need not be looked at.
+    line = " ".join(text[: most * 2].split())
+    return line if len(line) <= most and len(text) <= most * 2 else f"{line[:most]}…"

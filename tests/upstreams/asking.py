@@ -1,0 +1,42 @@
+"""Asking an upstream from a test: every wait is bounded, and what comes is collected."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from toolspeak.core.events import Event, Reply, TextDelta, fold
+from toolspeak.core.model import Message, Request, TextPart
+from toolspeak.upstreams.seam import Upstream
+
+T = TypeVar("T")
+
+#: A test that hangs fails after this.
+PATIENCE = 10.0
+
+
+def request(text: str = "hello", *, stream: bool = True) -> Request:
+    return Request("m", (Message("user", (TextPart(text),)),), stream=stream)
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    async def bounded() -> T:
+        async with asyncio.timeout(PATIENCE):
+            return await work
+
+    return asyncio.run(bounded())
+
+
+async def batches(upstream: Upstream, asked: Request | None = None) -> list[list[Event]]:
+    return [batch async for batch in upstream.open(asked or request())]
+
+
+async def reply(upstream: Upstream, asked: Request | None = None) -> Reply:
+    return fold(event for batch in await batches(upstream, asked) for event in batch)
+
+
+def texts(found: list[list[Event]]) -> list[str]:
+    """The pieces of text, one for each batch that holds any."""
+    joined = ["".join(event.text for event in batch if isinstance(event, TextDelta)) for batch in found]
+    return [text for text in joined if text]
