@@ -1,0 +1,263 @@
+"""How messages are told apart on the wire: server-sent events and lines of JSON, on bytes.
+
+Incremental, linear and bounded: a read may end at any byte, also inside a character, and never changes what comes
+out. Lines end at LF, CR or CRLF and nowhere else, so U+2028 and its like stay inside the data. `Template` is a
+shortcut for streams in which one frame differs from the next only by a text. Above: every codec. Below: nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+__all__ = ["MAX_EVENT", "Frame", "FrameError", "NDJSONDecoder", "SSEDecoder", "ServerEvent", "Template", "encode_sse"]
+
+#: Largest event or line that is kept: a picture inside an answer takes some megabytes, an endless line takes all
+#: memory there is.
+MAX_EVENT = 16 * 1024 * 1024
+
+_BOM = b"\xef\xbb\xbf"
+_CR, _LF, _COLON = 13, 10, 58
+_read_text = msgspec.json.Decoder(str).decode
+
+
+class ServerEvent(msgspec.Struct, frozen=True, gc=False):
+    """An event that says more than its data."""
+
+    data: bytes
+    event: str = ""
+    id: str = ""
+
+
+class FrameError(msgspec.Struct, frozen=True, gc=False):
+    """The stream cannot be read any further; nothing comes after this."""
+
+    message: str
+
+
+#: An event with nothing but data is that data.
+Frame: TypeAlias = bytes | ServerEvent | FrameError
+
+
+class _Lines:
+    """Bytes into complete lines, with any of the three line ends; a byte order mark at the start is skipped."""
+
+    __slots__ = ("_after_cr", "_begun", "_rest")
+
+    def __init__(self) -> None:
+        self._begun = False
+        self._after_cr = False
+        self._rest = bytearray()
+
+    @property
+    def pending(self) -> int:
+        """How many bytes of an unfinished line are kept."""
+        return len(self._rest)
+
+    @property
+    def idle(self) -> bool:
+        """Whether the next byte begins a line."""
+        return self._begun and not self._after_cr and not self._rest
+
+    def feed(self, data: bytes) -> list[bytes]:
+        if not self._begun:
+            data = self._begin(data)
+        if self._after_cr and data:
+            self._after_cr = False
+            if data[0] == _LF:
+                data = data[1:]
+        if _CR in data:
+            self._after_cr = data[-1] == _CR
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        if _LF not in data:
+            self._rest += data
+            return []
+        if self._rest:
+            data = bytes(self._rest) + data
+        lines = data.split(b"\n")
+        self._rest = bytearray(lines.pop())
+        return lines
+
+    def _begin(self, data: bytes) -> bytes:
+        data = bytes(self._rest) + data
+        self._rest.clear()
+        if len(data) < len(_BOM) and _BOM.startswith(data):
+            self._rest += data
+            return b""
+        self._begun = True
+        return data.removeprefix(_BOM)
+
+    def close(self) -> bytes:
+        rest = bytes(self._rest)
+        self._rest.clear()
+        return rest
+
+
+class SSEDecoder:
+    """Server-sent events as WHATWG's HTML standard, 9.2.6, reads them, but for the end: a last event that lacks its
+    blank line is given, for many servers forget it. Comments, `retry` and unknown fields are skipped.
+    """
+
+    __slots__ = ("_broken", "_data", "_event", "_id", "_limit", "_lines", "_size")
+
+    def __init__(self, limit: int = MAX_EVENT) -> None:
+        self._limit = limit
+        self._lines = _Lines()
+        self._broken = False
+        self._reset()
+
+    def _reset(self) -> None:
+        self._data: list[bytes] = []
+        self._size = 0
+        self._event = self._id = ""
+
+    @property
+    def idle(self) -> bool:
+        """Whether the next byte begins an event."""
+        return self._lines.idle and not (self._data or self._event or self._id or self._broken)
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """The events that these bytes complete."""
+        frames: list[Frame] = []
+        if self._broken:
+            return frames
+        for line in self._lines.feed(data):
+            if self._size + len(line) > self._limit:
+                break
+            if line:
+                self._line(line)
+            elif self._data:
+                frames.append(self._dispatch())
+            else:
+                self._reset()
+        else:
+            if self._size + self._lines.pending <= self._limit:
+                return frames
+        self._broken = True
+        frames.append(FrameError(f"an event is larger than {self._limit} bytes"))
+        return frames
+
+    def close(self) -> list[Frame]:
+        """What was still open when the stream ended."""
+        if self._broken:
+            return []
+        rest = self._lines.close()
+        if rest:
+            self._line(rest)
+        self._broken = True
+        return [self._dispatch()] if self._data else []
+
+    def _line(self, line: bytes) -> None:
+        if line[:6] == b"data: ":
+            self._keep(line[6:])
+            return
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        match name:
+            case b"data":
+                self._keep(value)
+            case b"event":
+                self._event = value.decode("utf-8", "replace")
+            case b"id":
+                self._id = value.decode("utf-8", "replace")
+            case _:  # comments have no name
+                pass
+
+    def _keep(self, value: bytes) -> None:
+        self._data.append(value)
+        self._size += len(value) + 1
+
+    def _dispatch(self) -> Frame:
+        data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
+        frame = ServerEvent(data, self._event, self._id) if self._event or self._id else data
+        self._reset()
+        return frame
+
+
+class NDJSONDecoder:
+    """One JSON document on each line; blank lines are skipped."""
+
+    __slots__ = ("_broken", "_limit", "_lines")
+
+    def __init__(self, limit: int = MAX_EVENT) -> None:
+        self._limit = limit
+        self._lines = _Lines()
+        self._broken = False
+
+    def feed(self, data: bytes) -> list[bytes | FrameError]:
+        """The lines that these bytes complete."""
+        frames: list[bytes | FrameError] = []
+        if self._broken:
+            return frames
+        for line in self._lines.feed(data):
+            if len(line) > self._limit:
+                break
+            if line.strip():
+                frames.append(line)
+        else:
+            if self._lines.pending <= self._limit:
+                return frames
+        self._broken = True
+        frames.append(FrameError(f"a line is longer than {self._limit} bytes"))
+        return frames
+
+    def close(self) -> list[bytes | FrameError]:
+        """The last line, if its end was forgotten."""
+        if self._broken:
+            return []
+        self._broken = True
+        rest = self._lines.close()
+        return [rest] if rest.strip() else []
+
+
+def encode_sse(data: bytes, event: str = "") -> bytes:
+    """One server-sent event."""
+    head = b"event: " + event.encode() + b"\n" if event else b""
+    if _LF in data or _CR in data:
+        lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        return head + b"".join(b"data: " + line + b"\n" for line in lines) + b"\n"
+    return head + b"data: " + data + b"\n\n"
+
+
+class Template(msgspec.Struct, frozen=True, gc=False):
+    """What the frames of a stream have in common before and behind the one text in which they differ.
+
+    A read that begins with `head`, ends with `tail` and holds only JSON strings between them is, byte for byte, a
+    run of frames that mean the same but for their text. So they need no parsing, and no guess is involved.
+    """
+
+    head: bytes
+    tail: bytes
+
+    def read(self, data: bytes) -> str | None:
+        """The text of the frames, joined; None when these bytes are anything else."""
+        head, tail = len(self.head), len(self.tail)
+        if data[:head] != self.head or data[-tail:] != self.tail:
+            return None
+        texts = data[head:-tail]
+        try:
+            if len(texts) < head:
+                return _read_text(texts)
+            return "".join(map(_read_text, texts.split(self.tail + self.head)))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+
+    @classmethod
+    def learn(cls, read: bytes, payload: bytes, key: bytes, text: str) -> Template | None:
+        """The template of the frame with this payload, in which `text` is the value of `key`.
+
+        `read` is the data it came in: it shows how this server writes its frames.
+        """
+        at = payload.find(key)
+        token = b'"' + text.encode() + b'"'
+        start = at + len(key) + (payload[at + len(key) : at + len(key) + 1] == b" ")
+        end = start + len(token)
+        if at < 0 or payload[start:end] != token or payload.find(key, end) >= 0:
+            return None
+        # An escape could hide a second key of this name; a line end means that the data stood on several lines.
+        if b"\\" in payload or _LF in payload:
+            return None
+        opening = b"data: " if b"data: {" in read else b"data:"
+        closing = b"\r\n\r\n" if _CR in read else b"\n\n"
+        return cls(opening + payload[:start], payload[end:] + closing)

@@ -1,0 +1,320 @@
+"""What our own face answers to a chat-completions client: events to chunks, a reply to an answer, errors to theirs.
+
+Text, the bulk of a stream, goes out by byte templates. Above: `openai_chat`, the server. Below: `core.events`,
+`openai_chat_fields`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from ..core.events import (
+    CallArgs,
+    CallEnd,
+    CallStart,
+    Event,
+    Failure,
+    Finish,
+    FinishReason,
+    OpaqueSeen,
+    ReasoningDelta,
+    Reply,
+    TextDelta,
+    UsageSeen,
+)
+from ..core.literals import replace_surrogates
+from ..core.model import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_array, is_object
+from ..errors import ToolspeakError, UpstreamError
+from .openai_chat_chunks import CARRIED, failure_from, shorten
+from .openai_chat_messages import REASONING_FIELDS
+from .openai_chat_request import LEGACY
+
+__all__ = ["ReplyEncoder", "decode_error", "encode_error", "encode_reply"]
+
+_encode = msgspec.json.Encoder().encode
+_DONE = b"data: [DONE]\n\n"
+
+
+class _Custom:
+    """A call of a custom tool: its one text is inside JSON until its end, so it is sent then."""
+
+    __slots__ = ("fragments", "start")
+
+    def __init__(self, start: CallStart) -> None:
+        self.start = start
+        self.fragments: list[str] = []
+
+
+class ReplyEncoder:
+    """Events to the server-sent events of chat completions."""
+
+    def __init__(self, request: Request, *, id: str, created: int, model: str) -> None:
+        head = _encode({"id": id, "object": "chat.completion.chunk", "created": created, "model": model})[:-1]
+        self._head = b"data: " + _one_line(head)
+        self._before = self._head + b',"choices":[{"index":0,"delta":'
+        self._text = self._before + b'{"content":'
+        self._behind = b',"finish_reason":null}]}\n\n'
+        self._after_text = b"}" + self._behind
+        self._legacy = LEGACY in request.options.extra
+        self._wants_usage = _wants_usage(request)
+        self._kinds = {tool.name for tool in request.tools if tool.kind == "custom"}
+        self._opened = self._closed = False
+        self._numbers: dict[int, int] = {}
+        self._custom: dict[int, _Custom] = {}
+        self._usage = Usage()
+        self._reason: FinishReason = "unknown"
+
+    def encode(self, events: Iterable[Event]) -> bytes:
+        """The bytes to send for these events."""
+        out: list[bytes] = []
+        for event in events:
+            if self._closed:
+                break
+            if type(event) is not TextDelta:
+                out.append(self._other(event))
+                continue
+            if not self._opened:
+                out.append(self._open())
+            out.append(self._text + _json_text(event.text) + self._after_text)
+        return b"".join(out)
+
+    def close(self, extension: JSONObject | None = None) -> bytes:
+        """The last chunk, the usage if it was asked for, and the end. `extension` goes into the last chunk."""
+        if self._closed:
+            return b""
+        if self._reason == "error":
+            return self._fail(Failure("the turn ended in an error"))
+        self._closed = True
+        opening = b"" if self._opened else self._open()
+        reason = _finish_word(self._reason, bool(self._numbers), self._legacy)
+        chunks: list[JSONObject] = [{"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}]
+        if self._wants_usage:
+            chunks.append({"choices": [], "usage": _usage(self._usage)})
+        if extension:
+            chunks[-1]["toolspeak"] = extension
+        return opening + b"".join(map(self._chunk, chunks)) + _DONE
+
+    def _open(self) -> bytes:
+        self._opened = True
+        return self._delta({"role": "assistant", "content": ""})
+
+    def _chunk(self, fields: JSONObject) -> bytes:
+        return self._head + b"," + _one_line(_encode(fields))[1:] + b"\n\n"
+
+    def _delta(self, delta: JSONObject) -> bytes:
+        return self._before + _one_line(_encode(delta)) + self._behind
+
+    def _other(self, event: Event) -> bytes:
+        delta: JSONObject | None = None
+        match event:
+            case ReasoningDelta(text):
+                delta = {REASONING_FIELDS[0]: replace_surrogates(text)}
+            case CallStart() | CallArgs() | CallEnd():
+                delta = self._call(event)
+            case OpaqueSeen(Opaque(kind, data)) if kind in CARRIED:
+                delta = {kind: data}
+            case UsageSeen(usage):
+                self._usage = usage
+            case Finish(reason):
+                self._reason = reason
+            case Failure():
+                return self._fail(event)
+            case _:  # notes and judgements are for the extension
+                pass
+        if delta is None:
+            return b""
+        return (b"" if self._opened else self._open()) + self._delta(delta)
+
+    def _fail(self, failure: Failure) -> bytes:
+        self._closed = True
+        return b"data: " + _one_line(_encode({"error": _failure(failure)})) + b"\n\n"
+
+    def _call(self, event: CallStart | CallArgs | CallEnd) -> JSONObject | None:
+        match event:
+            case CallStart(index, name) if name in self._kinds:
+                self._custom[index] = _Custom(event)
+                return None
+            case CallArgs(index, fragment) if index in self._custom:
+                self._custom[index].fragments.append(fragment)
+                return None
+            case CallEnd(index) if index in self._custom:
+                return self._custom_call(index, self._custom.pop(index), event.valid)
+            case CallStart(index, name, identifier):
+                number = self._numbers[index] = len(self._numbers)
+                function = {"name": name, "arguments": ""}
+                call = {"index": number, "id": identifier, "type": "function", "function": function}
+                return self._piece(number, call)
+            case CallArgs(index, fragment):
+                number = self._numbers[index]
+                return self._piece(number, {"index": number, "function": {"arguments": fragment}})
+            case CallEnd():
+                return None
+
+    def _piece(self, number: int, call: JSONObject) -> JSONObject | None:
+        if not self._legacy:
+            return {"tool_calls": [call]}
+        # One function at most was called in those days.
+        return {"function_call": call["function"]} if number == 0 else None
+
+    def _custom_call(self, index: int, call: _Custom, valid: bool) -> JSONObject | None:
+        given = _input_of("".join(call.fragments)) if valid else None
+        if given is None:
+            return None
+        number = self._numbers[index] = len(self._numbers)
+        wire = _wire_call(ToolCall(call.start.name, {"input": given}, call.start.id), self._kinds)
+        return {"tool_calls": [{"index": number, **wire}]}
+
+
+#: Characters that are ordinary in JSON and end a line for some clients' readers of streams.
+_LINE_ENDS = {
+    "\u0085".encode(): b"\\u0085",
+    "\u2028".encode(): b"\\u2028",
+    "\u2029".encode(): b"\\u2029",
+}
+
+
+def _json_text(text: str) -> bytes:
+    if text.isascii():
+        return _encode(text)
+    return _one_line(_encode(replace_surrogates(text)))
+
+
+def _one_line(payload: bytes) -> bytes:
+    if not payload.isascii():
+        for raw, escaped in _LINE_ENDS.items():
+            payload = payload.replace(raw, escaped)
+    return payload
+
+
+def _input_of(arguments: str) -> str | None:
+    try:
+        value = msgspec.json.decode(arguments)
+    except msgspec.DecodeError:
+        return None
+    given = value.get("input") if is_object(value) else None
+    return given if isinstance(given, str) else None
+
+
+def _wants_usage(request: Request) -> bool:
+    given = request.options.extra.get("stream_options")
+    return is_object(given) and bool(given.get("include_usage"))
+
+
+def _finish_word(reason: FinishReason, called: bool, legacy: bool) -> str:
+    if reason in ("length", "content_filter"):
+        return reason
+    calls = "function_call" if legacy else "tool_calls"
+    return calls if called else "stop"
+
+
+def _usage(usage: Usage) -> JSONObject:
+    return {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+    }
+
+
+def _wire_call(call: ToolCall, custom: Iterable[str]) -> JSONObject:
+    given = call.arguments.get("input")
+    if call.name in custom and isinstance(given, str):
+        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": given}}
+    function = {"name": call.name, "arguments": _encode(call.arguments).decode()}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def encode_reply(
+    reply: Reply, request: Request, *, id: str, created: int, model: str, extension: JSONObject | None = None
+) -> bytes:
+    """The answer to a client that did not ask for a stream; an error object when the turn broke."""
+    if reply.failure is not None or reply.finish_reason == "error":
+        return _encode({"error": _failure(reply.failure or Failure("the turn ended in an error"))})
+    legacy = LEGACY in request.options.extra
+    called = bool(reply.calls)
+    message: JSONObject = {"role": "assistant", "content": replace_surrogates(reply.text) or (None if called else "")}
+    message["refusal"] = None
+    if reply.reasoning:
+        message[REASONING_FIELDS[0]] = replace_surrogates(reply.reasoning)
+    custom = {tool.name for tool in request.tools if tool.kind == "custom"}
+    calls = [_wire_call(call, custom) for call in reply.calls]
+    if called and legacy:
+        message["function_call"] = calls[0]["function"]
+    elif called:
+        message["tool_calls"] = calls
+    message |= _carried(reply.opaque)
+    body: JSONObject = {
+        "id": id,
+        "object": "chat.completion",
+        "created": created,
+        "model": model,
+        "choices": [
+            {
+                "index": 0,
+                "message": message,
+                "logprobs": None,
+                "finish_reason": _finish_word(reply.finish_reason, called, legacy),
+            }
+        ],
+        "usage": _usage(reply.usage),
+    }
+    return _encode(body | {"toolspeak": extension} if extension else body)
+
+
+def _carried(parts: Iterable[Opaque]) -> JSONObject:
+    """Carried fields, put together from what came piece by piece."""
+    fields: JSONObject = {}
+    for part in parts:
+        if part.kind in CARRIED:
+            before: JSONValue = fields.get(part.kind)
+            fields[part.kind] = before + part.data if is_array(before) and is_array(part.data) else part.data
+    return fields
+
+
+# ------------------------------------------------------------------------------------------------------ errors
+
+_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    422: "invalid_request_error",
+    429: "rate_limit_error",
+    504: "timeout_error",
+}
+
+
+def _failure(failure: Failure) -> JSONObject:
+    kind = "timeout_error" if failure.kind == "timeout" else _TYPES.get(failure.status, "upstream_error")
+    return {"message": failure.message, "type": kind, "param": None, "code": failure.kind}
+
+
+def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
+    """The failure that an answer with an error status stands for. The names of the headers are in lower case."""
+    try:
+        value: JSONValue = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        text = shorten(body)
+        value = "" if text.startswith("<") else text  # a page says nothing in one line
+    failure = failure_from(value, status, body, f"the upstream answered with status {status}")
+    identifier = headers.get("x-request-id")
+    if not identifier:
+        return failure
+    return msgspec.structs.replace(failure, message=f"{failure.message} (request {shorten(identifier)})")
+
+
+_WORDS = re.compile(r"(?<!^)(?=[A-Z])")
+
+
+def encode_error(error: ToolspeakError) -> tuple[int, bytes]:
+    """The status and body that tell a client of an error; an upstream's own status is passed on."""
+    status = error.status
+    if isinstance(error, UpstreamError) and 400 <= error.upstream_status < 600:
+        status = error.upstream_status
+    default = "invalid_request_error" if status < 500 else "server_error"
+    code = _WORDS.sub("_", type(error).__name__).lower()
+    body = {"message": str(error), "type": _TYPES.get(status, default), "param": None, "code": code}
+    return status, _encode({"error": body})
