@@ -1,0 +1,325 @@
+"""The small memory of toolspeak: JSON values under keys, with expiry; in memory or in one file.
+
+The file is written by rename, readable by its owner only, and shared by processes under a lock. It is for
+little things that must survive or be shared (what was trusted, a secret, probe results); conversations belong
+to the store. Above: the configuration, the client, the probe. Below: `errors`. The clock is passed in.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import tempfile
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
+
+from .errors import ConfigError, UsageError
+
+__all__ = ["Clock", "FileState", "MemoryState", "State"]
+
+#: Seconds since the epoch. Wall-clock time, since expiry is shared between processes and outlives them.
+Clock: TypeAlias = Callable[[], float]
+
+#: Values kept in memory; the tools of a conversation are the largest and rarely above 100 kB.
+_MOST_IN_MEMORY = 4_096
+#: Values kept in a file, which is read and written as a whole.
+_MOST_IN_FILE = 4_096
+#: A value larger than this does not belong here.
+_LARGEST_VALUE = 4 * 1024 * 1024
+
+_VERSION = 1
+_log = logging.getLogger("toolspeak.state")
+
+
+class State(Protocol):
+    """Values under keys, with expiry. Every method may be called from any thread."""
+
+    def get(self, key: str) -> Any:
+        """The value, or None when there is none (any more)."""
+        ...
+
+    def put(self, key: str, value: Any, ttl: float | None = None) -> None:
+        """Keep a JSON value, for `ttl` seconds or until it is deleted."""
+        ...
+
+    def setdefault(self, key: str, value: Any, ttl: float | None = None) -> Any:
+        """The value there is; if there is none, this one, kept. One of several writers wins, all see the winner."""
+        ...
+
+    def delete(self, key: str) -> None:
+        """Forget a value."""
+        ...
+
+    def keys(self, prefix: str = "") -> list[str]:
+        """The keys of living values, sorted."""
+        ...
+
+
+class MemoryState:
+    """State of one process. When it is full, what was not used for longest goes first."""
+
+    def __init__(self, clock: Clock = time.time, most: int = _MOST_IN_MEMORY) -> None:
+        self._clock = clock
+        self._most = most
+        self._lock = threading.Lock()
+        #: As JSON text, so that nobody changes a value from outside.
+        self._values: OrderedDict[str, tuple[str, float | None]] = OrderedDict()
+
+    def get(self, key: str) -> Any:
+        with self._lock:
+            return self._get(key)
+
+    def put(self, key: str, value: Any, ttl: float | None = None) -> None:
+        text = _json(key, value)
+        with self._lock:
+            self._put(key, text, ttl)
+
+    def setdefault(self, key: str, value: Any, ttl: float | None = None) -> Any:
+        text = _json(key, value)
+        with self._lock:
+            found = self._get(key)
+            if found is not None:
+                return found
+            self._put(key, text, ttl)
+        return json.loads(text)
+
+    def delete(self, key: str) -> None:
+        with self._lock:
+            self._values.pop(key, None)
+
+    def keys(self, prefix: str = "") -> list[str]:
+        now = self._clock()
+        with self._lock:
+            return sorted(k for k, (_, end) in self._values.items() if k.startswith(prefix) and _lives(end, now))
+
+    def _get(self, key: str) -> Any:
+        found = self._values.get(key)
+        if found is None:
+            return None
+        text, end = found
+        if not _lives(end, self._clock()):
+            del self._values[key]
+            return None
+        self._values.move_to_end(key)
+        return json.loads(text)
+
+    def _put(self, key: str, text: str, ttl: float | None) -> None:
+        self._values[key] = (text, _end(self._clock(), ttl))
+        self._values.move_to_end(key)
+        while len(self._values) > self._most:
+            self._values.popitem(last=False)
+
+
+#: What the file holds: key -> value, and when it ends if ever.
+_Entries: TypeAlias = dict[str, tuple[Any, float | None]]
+
+
+class FileState:
+    """State in one JSON file that several processes share.
+
+    Raises:
+        ConfigError: when the file cannot be read or written. A file that holds something else is set aside.
+    """
+
+    def __init__(self, path: str | Path, clock: Clock = time.time, most: int = _MOST_IN_FILE) -> None:
+        self.path = Path(path)
+        self._clock = clock
+        self._most = most
+        #: What was read last, and the stamp of the file that it was read from.
+        self._cached: tuple[tuple[int, int, int], _Entries] | None = None
+
+    def get(self, key: str) -> Any:
+        value, end = self._entries().get(key, (None, None))
+        # A copy, so that nobody changes what is cached.
+        return json.loads(json.dumps(value)) if _lives(end, self._clock()) else None
+
+    def put(self, key: str, value: Any, ttl: float | None = None) -> None:
+        text = _json(key, value)
+        with self._changed() as entries:
+            _set(entries, key, (json.loads(text), _end(self._clock(), ttl)))
+
+    def setdefault(self, key: str, value: Any, ttl: float | None = None) -> Any:
+        found = self.get(key)
+        if found is not None:
+            return found
+        text = _json(key, value)
+        with self._changed() as entries:
+            # Another process may have been quicker.
+            if key not in entries:
+                _set(entries, key, (json.loads(text), _end(self._clock(), ttl)))
+            return json.loads(json.dumps(entries[key][0]))
+
+    def delete(self, key: str) -> None:
+        if key in self._entries():
+            with self._changed() as entries:
+                entries.pop(key, None)
+
+    def keys(self, prefix: str = "") -> list[str]:
+        now = self._clock()
+        return sorted(k for k, (_, end) in self._entries().items() if k.startswith(prefix) and _lives(end, now))
+
+    def _entries(self) -> _Entries:
+        """What the file holds; never to be changed. Readers need no lock, since a rename is all or nothing."""
+        try:
+            entries = self._read()
+        except ValueError:
+            with self._locked():
+                entries = self._read_or_set_aside()
+        return entries
+
+    @contextmanager
+    def _changed(self) -> Generator[_Entries]:
+        """What lives in the file, to be changed; written when the block ends well."""
+        with self._locked():
+            now = self._clock()
+            entries = {k: entry for k, entry in self._read_or_set_aside().items() if _lives(entry[1], now)}
+            yield entries
+            self._write(_bounded(entries, self._most))
+
+    def _read(self) -> _Entries:
+        """The file's entries. Raises ValueError when it holds something else."""
+        try:
+            with self.path.open("rb") as file:
+                status = os.fstat(file.fileno())
+                stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
+                if self._cached is not None and self._cached[0] == stamp:
+                    return self._cached[1]
+                data = file.read()
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise self._unusable("read", error) from None
+        entries = _entries_in(data)
+        self._cached = (stamp, entries)
+        return entries
+
+    def _read_or_set_aside(self) -> _Entries:
+        """The same under the lock; a file that holds something else is kept beside, and we begin anew."""
+        try:
+            return self._read()
+        except ValueError as error:
+            aside = self.path.with_name(f"{self.path.name}.corrupt-{int(self._clock())}")
+            try:
+                self.path.replace(aside)
+            except OSError as failure:
+                raise self._unusable("set aside", failure) from None
+            _log.warning("cannot understand the state file `%s` (%s): set aside as `%s`", self.path, error, aside.name)
+            return {}
+
+    def _write(self, entries: _Entries) -> None:
+        data = json.dumps({"version": _VERSION, "entries": entries}).encode()
+        temporary = ""
+        try:
+            # Made with mode 0600 and a name nobody can guess.
+            descriptor, temporary = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(descriptor)
+            Path(temporary).replace(self.path)
+        except OSError as error:
+            with suppress(OSError):
+                Path(temporary).unlink()
+            raise self._unusable("write", error) from None
+
+    @contextmanager
+    def _locked(self) -> Generator[None]:
+        """Alone among all processes and threads that change this file."""
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = os.open(self.path.with_name(f"{self.path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise self._unusable("write", error) from None
+        try:
+            _lock(lock)
+            yield
+        finally:
+            os.close(lock)  # which also gives the lock back
+
+    def _unusable(self, verb: str, error: OSError) -> ConfigError:
+        message = f"cannot {verb} the state file `{self.path}`: {error.strerror or error}"
+        return ConfigError(message, hint="make it accessible, or name another one with TOOLSPEAK_STATE_FILE")
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(descriptor: int) -> None:
+        """Wait until nobody else holds the lock on this file."""
+        while True:
+            # It gives up after ten tries, a second apart.
+            with suppress(OSError):
+                msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
+                return
+
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> None:
+        """Wait until nobody else holds the lock on this file."""
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def _json(key: str, value: Any) -> str:
+    """The value as JSON text. Raises UsageError when it is none or too large."""
+    try:
+        text = json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UsageError(f"the value for `{key}` is not JSON: {error}") from None
+    if len(text) > _LARGEST_VALUE:
+        raise UsageError(f"the value for `{key}` is too large to keep: {len(text)} characters")
+    return text
+
+
+def _end(now: float, ttl: float | None) -> float | None:
+    return None if ttl is None else now + ttl
+
+
+def _lives(end: float | None, now: float) -> bool:
+    return end is None or now < end
+
+
+def _set(entries: _Entries, key: str, entry: tuple[Any, float | None]) -> None:
+    """The newest stands last, also when it replaces an old one."""
+    entries.pop(key, None)
+    entries[key] = entry
+
+
+def _bounded(entries: _Entries, most: int) -> _Entries:
+    """At most so many entries: those that end anyway go first, the oldest before the others."""
+    too_many = len(entries) - most
+    if too_many <= 0:
+        return entries
+    leaving = sorted(entries, key=lambda key: entries[key][1] is None)[:too_many]
+    return {key: entry for key, entry in entries.items() if key not in set(leaving)}
+
+
+class _File(msgspec.Struct, frozen=True):
+    entries: _Entries
+    version: int = _VERSION
+
+
+def _entries_in(data: bytes) -> _Entries:
+    """The entries in a file's bytes. Raises ValueError when there are none."""
+    try:
+        document = json.loads(data)
+        file = msgspec.convert(document, _File)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from None
+    if file.version > _VERSION:
+        hint = "use that version, or name another file with TOOLSPEAK_STATE_FILE"
+        raise ConfigError(
+            f"the state file was written by a newer version of toolspeak (format {file.version})", hint=hint
+        )
+    return file.entries
