@@ -8,6 +8,33 @@ for its user; ids that begin with `R-` are about reliability and safety.
 from __future__ import annotations
 
 REQUIREMENTS: dict[str, str] = {
+    "A1": "A mode is off, fallback, force or auto, for a client, an upstream, a model or one request.",
+    "A2": "With mode off, tools go upstream as they are and nothing is emulated.",
+    "A3": (
+        "With mode fallback the native answer counts if it holds a call; otherwise emulation follows, and no "
+        "native text has left before."
+    ),
+    "A4": "With mode force the upstream never sees tools or a tool choice.",
+    "A5": "With mode auto the capability of the model picks the plan, and what is unknown is emulated.",
+    "A6": "A chat-only switch removes tools altogether and tells the tool history as text.",
+    "A7": (
+        "Emulation is one-pass (inline), two-phase (decision) or constrained (envelope), with documents of fixed "
+        "shapes."
+    ),
+    "A8": (
+        "The decision request is a clone with one system prompt, without tools, and lists what has been called and "
+        "answered already."
+    ),
+    "A9": "Requests are counted and reported for each reply, and their usage is summed.",
+    "A10": "Every plan enforces the tool choice after parsing; what cannot be met is a typed error.",
+    "A11": "Emulated calls get ids `emulated_<unix_ns>_<index>`.",
+    "A12": "A reply that emulation shaped says so in its warnings, and in two phases calls come without text.",
+    "A13": (
+        "Only functions enter a prompt: namespaces are flattened, custom tools take one text, the rest is dropped "
+        "with a warning."
+    ),
+    "A14": "An answer without a valid call means that no tool is wanted, unless the tool choice forbids that.",
+    "A15": "The library calls no tool itself.",
     "B1": (
         "The default contract is a fenced block with the info string `json action` that holds "
         '{"tool": NAME, "parameters": {...}}; several blocks are several calls; a nonce follows the info string.'
@@ -34,6 +61,34 @@ REQUIREMENTS: dict[str, str] = {
         "What has been streamed is never taken back: a name goes out when the evidence stands, a value only when "
         "it can no longer change, and a call that turns out wrong is closed as valid JSON and noted."
     ),
+    "C1": "Tools become a compact prompt with a stable prefix, a few-shot of their own and a bounded, reported cost.",
+    "C2": "Earlier calls and results are told in the dialect asked for, with ids paired and repaired.",
+    "C3": "Tool history is always told; tools that a later turn no longer lists are recalled or made up, with a note.",
+    "C4": "Media pass or become a placeholder, as the model's profile says.",
+    "C5": "A request without tools and tool history passes untouched.",
+    "C6": (
+        "A response format together with tools is kept by every plan; several answers at once are not emulated; "
+        "the caller's stop sequences come first."
+    ),
+    "D1": "A model's capability is none, openai or advanced.",
+    "D2": "A table of providers, models and families says what is known; it is data.",
+    "D3": (
+        "The strategy for a model says what will be done and which rule decided; a foreign base URL makes a "
+        "provider's capability unknown."
+    ),
+    "D4": "Overrides by API, environment and configuration have a documented precedence that a command shows.",
+    "D6": "Unknown or misconfigured providers degrade to emulation.",
+    "D7": "A call that a native answer holds as text is still a call.",
+    "E1": (
+        "Refusals, described calls, bad arguments and wrong names are told from answers, and a safety refusal is "
+        "never retried."
+    ),
+    "E2": "A retry carries an explicit instruction, stronger each time, bounded and counted.",
+    "E3": (
+        "After the last retry the model's own text is returned with a warning, or a typed error where a call was "
+        "demanded."
+    ),
+    "H6": "Why there was no call is said in one line.",
     "R-E2": "With a nonce, only marks that carry it open a call.",
     "R-E4": "A candidate whose name and arguments also stand in an untrusted text is text, not a call.",
     "R-E5": "A mark opens a call only at the start of a line, outside fences, inline code and reasoning.",
