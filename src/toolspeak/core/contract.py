@@ -1,0 +1,475 @@
+"""The prompt that teaches a model to call tools: rules, tools, a worked example, all within a budget.
+
+A contract has two halves. `stable` holds the rules and the list of tools; it is the same, byte for byte, for the
+same tools, so that prompt caches hold. `tail` holds what changes from request to request and from conversation
+to conversation: the example, what `tool_choice` demands, and the mark that calls must carry. It comes last.
+
+Contracts are kept: the same tools give the same object. Treat the schemas of tools as read-only once they have
+been passed in. Above: `engine`. Below: `signatures`, `few_shot`, `neutral`, `dialects.table`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TypeAlias
+
+import msgspec
+
+from ..dialects.table import dialect as dialect_row
+from ..errors import UsageError
+from .few_shot import TEMPLATES, Example, Texts, checked, example_of, fill, texts_of
+from .model import JSONValue, Message, Note, TextPart, Tool, ToolCall, ToolChoice
+from .neutral import joined, json_text, plain_name, result_text, shortened, shown_name, written
+from .signatures import Detail, ListingStyle, declared_texts, relevance, signature
+
+__all__ = [
+    "TEMPLATES",
+    "Contract",
+    "decision_contract",
+    "envelope_contract",
+    "estimate_tokens",
+    "inline_contract",
+    "place",
+]
+
+#: Sets of tools and contracts that are kept: some fifty agents, each with a few conversations at a time.
+KEPT_TOOLSETS = 64
+KEPT_CONTRACTS = 256
+#: Declarations larger than this are not kept; coding agents send up to 75 kB.
+MAX_KEPT_BYTES = 256 * 1024
+#: Tokens set aside for the rule of `tool_choice` and the mark, so that neither changes what is said of the tools.
+RULE_RESERVE = 80
+#: How much of a result the decision prompt repeats. It is asked only whether the result is enough.
+MAX_DONE_RESULT = 2000
+#: A conversation with more messages or more characters than this gets a reminder: models forget a contract that
+#: stands some 6,000 tokens before their answer.
+REMINDER_MESSAGES, REMINDER_CHARS = 16, 24_000
+#: Kinds of tools that a prompt can teach.
+_KINDS = frozenset({"function", "custom"})
+
+
+class Contract(msgspec.Struct, frozen=True):
+    """What is said to a model so that it calls tools."""
+
+    #: Rules and tools, without the nonce.
+    stable: str
+    #: The example, the rule of `tool_choice` and the mark.
+    tail: str
+    #: The tools that it speaks of.
+    tools: tuple[Tool, ...]
+    #: What it costs, as estimated.
+    tokens: int
+    notes: tuple[Note, ...] = ()
+    #: Texts of the contract from which a call may be copied: its own example, and code in descriptions.
+    examples: tuple[str, ...] = ()
+    #: What is said again near the end of long conversations.
+    reminder: str = ""
+
+    @property
+    def text(self) -> str:
+        """The whole prompt."""
+        return self.stable + self.tail
+
+
+# ---- tokens
+
+_PIECES = re.compile(r"[A-Za-z]+|[0-9]{1,3}|[^\sA-Za-z0-9]|\n+")
+#: Common words of this length are mostly one token.
+_WORD = 7
+
+
+def estimate_tokens(text: str) -> int:
+    """How many tokens the text takes at most, for ordinary text and the tokenisers of today's models.
+
+    Words and names are one token for each seven letters begun, signs one each, other scripts one for each byte
+    beyond the first of a character.
+    """
+    pieces = _PIECES.findall(text)
+    long = sum((len(piece) - 1) // _WORD for piece in pieces if len(piece) > _WORD)
+    wide = 0 if text.isascii() else len(text.encode("utf-8", "replace")) - len(text)
+    return len(pieces) + long + wide // 2
+
+
+# ---- tools
+
+
+#: Shown where no tool gives an example that fits its own schema.
+_NOBODY = Example(ToolCall("NAME", {"PARAMETER": "VALUE"}), distinct=False)
+
+
+class _Toolset:
+    """Tools that a prompt can teach. Compared by identity, so that it is cheap as a key."""
+
+    __slots__ = ("examples", "kept", "notes", "sample", "tools")
+
+    def __init__(self, tools: tuple[Tool, ...], kept: bool) -> None:
+        self.kept = kept
+        self.tools, self.notes = _promptable(tools)
+        self.sample = example_of(self.tools) or _NOBODY
+        self.examples = declared_texts(self.tools)
+
+
+def _promptable(tools: tuple[Tool, ...]) -> tuple[tuple[Tool, ...], tuple[Note, ...]]:
+    found: dict[str, Tool] = {}
+    notes: list[Note] = []
+    for tool in tools:
+        if tool.kind not in _KINDS:
+            notes.append(Note("tool_kind_dropped", f"`{shown_name(tool.name)}` is of kind `{shown_name(tool.kind)}`"))
+        elif not plain_name(tool.name):
+            notes.append(Note("tool_name_unusable", f"`{shown_name(tool.name)}` cannot be shown in a prompt"))
+        elif tool.name in found:
+            notes.append(Note("tool_duplicate", f"`{tool.name}` is declared more than once; the first counts"))
+        else:
+            found[tool.name] = tool
+    return tuple(found.values()), tuple(notes)
+
+
+#: The tools of recent requests by the identity of each, so that a set that comes again costs no look inside.
+_recent: dict[tuple[int, ...], tuple[tuple[Tool, ...], _Toolset]] = {}
+
+
+def _toolset(tools: tuple[Tool, ...]) -> _Toolset:
+    identity = tuple(map(id, tools))
+    known = _recent.get(identity)
+    if known is not None:  # it holds the tools, so their identities belong to nobody else
+        return known[1]
+    try:
+        source = msgspec.json.encode(tools)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise UsageError("the tools are not JSON", hint="use plain values in `parameters`") from error
+    if len(source) > MAX_KEPT_BYTES:
+        return _Toolset(tools, kept=False)
+    toolset = _same_content(source)
+    if len(_recent) >= KEPT_TOOLSETS:
+        _recent.clear()
+    _recent[identity] = (tools, toolset)
+    return toolset
+
+
+@lru_cache(maxsize=KEPT_TOOLSETS)
+def _same_content(source: bytes) -> _Toolset:
+    return _Toolset(msgspec.json.decode(source, type=tuple[Tool, ...]), kept=True)
+
+
+# ---- what fits
+
+_Rung: TypeAlias = tuple[ListingStyle, Detail]
+_COMPACT: tuple[_Rung, ...] = tuple(("compact", detail) for detail in Detail)
+_SCHEMA: tuple[_Rung, ...] = tuple(("schema", detail) for detail in Detail)
+#: What is tried, from the fullest to the shortest. A decision begins with whole schemas.
+_LADDERS: dict[str, tuple[_Rung, ...]] = {
+    "compact": _COMPACT,
+    "schema": _SCHEMA,
+    "decision": (*_SCHEMA[: Detail.NO_NESTED_DESCRIPTIONS], *_COMPACT),
+}
+_CUTS = {
+    Detail.ALL: "whole schemas",
+    Detail.NO_EXAMPLES: "examples",
+    Detail.NO_NESTED_DESCRIPTIONS: "examples, nested descriptions",
+    Detail.NO_PARAMETER_DESCRIPTIONS: "examples, descriptions of parameters",
+    Detail.FIRST_SENTENCES: "examples, descriptions of parameters, all but the first sentence of descriptions of tools",
+    Detail.NO_DESCRIPTIONS: "examples, all descriptions",
+}
+
+
+class _Kind(msgspec.Struct, frozen=True):
+    """What one kind of contract is made of, by the names of its templates."""
+
+    head: str
+    example: str
+    short: str
+    mark: str
+    reminder: str
+    #: The dialect that the example is written in; empty: the one that is asked for.
+    dialect: str = ""
+
+
+_KIND_OF = {
+    "inline": _Kind("inline", "example", "example_short", "mark", "reminder"),
+    "decision": _Kind("decision", "decision_example", "decision_example", "mark_json", "reminder_json", "decision"),
+    "envelope": _Kind("envelope", "envelope_example", "envelope_example", "mark_json", "reminder_json", "envelope"),
+}
+
+
+class _Fit(msgspec.Struct, frozen=True):
+    """How much is said of each tool, and whether even the least is too much."""
+
+    rung: _Rung
+    room: int
+    over: bool
+    notes: tuple[Note, ...]
+
+
+@lru_cache(maxsize=KEPT_CONTRACTS)
+def _fit(kind: str, toolset: _Toolset, ladder: str, dialect: str, budget: int, texts: Texts) -> _Fit:
+    rungs = _LADDERS[ladder]
+    used = checked(texts)
+    room = cost = 0
+    for rung in rungs:
+        shell = used[_KIND_OF[kind].head] + _example(kind, rung[1], toolset.sample.call, dialect, "xxxxxxxx", used)
+        room = budget - RULE_RESERVE - estimate_tokens(shell)
+        cost = sum(_cost(tool, rung) for tool in toolset.tools)
+        if cost <= room:
+            cut = () if rung is rungs[0] else (Note("contract_shortened", f"left out: {_CUTS[rung[1]]}"),)
+            return _Fit(rung, room, False, cut)
+    return _Fit(rungs[-1], room, True, (Note("contract_shortened", f"left out: {_CUTS[rungs[-1][1]]}"),))
+
+
+def _cost(tool: Tool, rung: _Rung) -> int:
+    return estimate_tokens(signature(tool, *rung)) + 1
+
+
+def _chosen(toolset: _Toolset, fit: _Fit, choice: ToolChoice, query: str) -> tuple[tuple[Tool, ...], tuple[Note, ...]]:
+    """The tools that there is room for: those that must be called first, then by what they share with the request."""
+    if not fit.over:
+        return toolset.tools, ()
+    order = sorted(
+        range(len(toolset.tools)),
+        key=lambda at: (toolset.tools[at].name not in choice.allowed, -relevance(toolset.tools[at], query), at),
+    )
+    kept: set[int] = set()
+    room = fit.room
+    for at in order:
+        cost = _cost(toolset.tools[at], fit.rung)
+        if cost <= room or not kept:
+            kept.add(at)
+            room -= cost
+    tools = tuple(tool for at, tool in enumerate(toolset.tools) if at in kept)
+    left = [tool.name for at, tool in enumerate(toolset.tools) if at not in kept]
+    notes = [Note("tools_left_out", f"no room for {', '.join(f'`{name}`' for name in left)}")] if left else []
+    if room < 0:
+        notes.append(Note("contract_over_budget", f"`{tools[0].name}` alone takes more than there is"))
+    return tools, tuple(notes)
+
+
+# ---- the parts of the tail
+
+_RESULT = "(what the tool returned)"
+
+
+def _example(
+    kind: str, detail: Detail, call: ToolCall, dialect: str, nonce: str | None, used: Mapping[str, str]
+) -> str:
+    row = _KIND_OF[kind]
+    values = {
+        "tool": call.name,
+        "call": written(row.dialect or dialect, (call,), nonce),
+        "result": result_text(dialect, _RESULT, nonce) if kind == "inline" else "",
+        "none": _no_call(kind, nonce),
+    }
+    return fill(used[row.example if detail < Detail.NO_EXAMPLES else row.short], values)
+
+
+def _no_call(kind: str, nonce: str | None) -> str:
+    """The document that calls nothing."""
+    signed: dict[str, JSONValue] = {} if nonce is None else {"nonce": nonce}
+    body: dict[str, JSONValue] = {"tools": []} if kind == "decision" else {"calls": [], "reply": "(your answer)"}
+    return json_text({**signed, **body})
+
+
+def _rule(choice: ToolChoice, used: Mapping[str, str]) -> str:
+    """What `tool_choice` demands, in words."""
+    names = [shown_name(name) for name in choice.allowed]
+    match choice.mode:
+        case "none":
+            return used["none"]
+        case "named":
+            return fill(used["named"], {"name": names[0] if names else "the tool"})
+        case "required" | "auto":
+            rules = [used["required"]] if choice.mode == "required" else []
+    if names:
+        rules.append(fill(used["subset"], {"names": ", ".join(names)}))
+    rules.append(used["single" if choice.single else "several"])
+    return " ".join(rules)
+
+
+def _done(messages: tuple[Message, ...]) -> str:
+    """Calls and their results as JSON, a line for each: nothing in them can be taken for an instruction of ours."""
+    results = {result.id: result for message in messages for result in message.results}
+    calls = [call for message in messages for call in message.calls]
+    rows: list[str] = []
+    for call in calls:
+        row: dict[str, JSONValue] = {"name": call.name, "arguments": call.arguments}
+        result = results.get(call.id)
+        if result is not None:
+            row["error" if result.error else "result"] = shortened(result.content, MAX_DONE_RESULT)
+        rows.append(json_text(row))
+    return "\n".join(rows)
+
+
+# ---- contracts
+
+
+@lru_cache(maxsize=KEPT_CONTRACTS)
+def _contract(
+    kind: str,
+    toolset: _Toolset,
+    choice: ToolChoice,
+    ladder: str,
+    dialect: str,
+    nonce: str | None,
+    budget: int,
+    query: str,
+    texts: Texts,
+) -> Contract:
+    used, row = checked(texts), _KIND_OF[kind]
+    fit = _fit(kind, toolset, ladder, dialect, budget, texts)
+    tools, left_out = _chosen(toolset, fit, choice, query)
+    listing = "\n".join(signature(tool, *fit.rung) for tool in tools)
+    stable = fill(used[row.head], {"tools": listing})
+    mark = "" if nonce is None else " " + fill(used[row.mark], {"nonce": nonce})
+    sample = toolset.sample if not left_out else example_of(tools) or _NOBODY
+    tail = f"{_example(kind, fit.rung[1], sample.call, dialect, nonce, used)}\n{_rule(choice, used)}{mark}\n"
+    call = written(row.dialect or dialect, (sample.call,), nonce)
+    return Contract(
+        stable,
+        tail,
+        tools,
+        estimate_tokens(stable + tail),
+        (*toolset.notes, *fit.notes, *left_out),
+        (*((call,) if sample.distinct else ()), *toolset.examples),
+        fill(used[row.reminder], {"call": call}),
+    )
+
+
+def _made(
+    kind: str,
+    tools: tuple[Tool, ...],
+    choice: ToolChoice,
+    ladder: str,
+    dialect: str,
+    nonce: str | None,
+    budget: int,
+    query: str,
+    templates: Mapping[str, str] | None,
+) -> Contract:
+    toolset, texts = _toolset(tuple(tools)), texts_of(templates)
+    fit, build = (_fit, _contract) if toolset.kept else (_fit.__wrapped__, _contract.__wrapped__)
+    # The request matters only where something must be left out; otherwise it would keep contracts from being reused.
+    asked = query if fit(kind, toolset, ladder, dialect, budget, texts).over else ""
+    return build(kind, toolset, choice, ladder, dialect, nonce, budget, asked, texts)
+
+
+def inline_contract(
+    tools: tuple[Tool, ...],
+    choice: ToolChoice,
+    dialect: str,
+    *,
+    nonce: str | None = None,
+    style: ListingStyle = "compact",
+    budget: int,
+    query: str = "",
+    templates: Mapping[str, str] | None = None,
+) -> Contract:
+    """The contract of the one-pass plan: the model answers, or calls in this dialect.
+
+    Args:
+        tools: what it may call.
+        choice: what the caller demands.
+        dialect: the format of a call.
+        nonce: the mark that calls must carry.
+        style: short signatures, or whole JSON schemas.
+        budget: tokens that it may take, as estimated.
+        query: the request; what is left out for want of room has least in common with it.
+        templates: texts of the caller's own, see `TEMPLATES`.
+    """
+    dialect_row(dialect)
+    return _made("inline", tools, choice, style, dialect, nonce, budget, query, templates)
+
+
+def decision_contract(
+    tools: tuple[Tool, ...],
+    choice: ToolChoice,
+    *,
+    nonce: str | None = None,
+    done: tuple[Message, ...] = (),
+    budget: int,
+    query: str = "",
+    templates: Mapping[str, str] | None = None,
+) -> Contract:
+    """The contract of the two-phase plan: nothing but the document that says which tools are called.
+
+    `done` are the messages since the user's last one: calls and results that need not be asked for again.
+    """
+    contract = _made("decision", tools, choice, "decision", "decision", nonce, budget, query, templates)
+    data = _done(done)
+    if not data:
+        return contract
+    tail = fill(checked(texts_of(templates))["done"], {"done": data}) + contract.tail
+    return msgspec.structs.replace(contract, tail=tail, tokens=estimate_tokens(contract.stable + tail))
+
+
+def envelope_contract(
+    tools: tuple[Tool, ...],
+    choice: ToolChoice,
+    *,
+    nonce: str | None = None,
+    budget: int,
+    style: ListingStyle = "compact",
+    query: str = "",
+    templates: Mapping[str, str] | None = None,
+) -> Contract:
+    """The contract of the constrained plan: one document that holds the calls, or the reply."""
+    return _made("envelope", tools, choice, style, "envelope", nonce, budget, query, templates)
+
+
+# ---- placement
+
+
+def place(messages: tuple[Message, ...], contract: Contract, *, system_role: bool = True) -> tuple[Message, ...]:
+    """The messages with the contract in them.
+
+    It stands behind the caller's own system text, so that what the caller keeps stable stays a prefix. Models
+    without a system role read both at the beginning of the first user message.
+    """
+    placed = _in_system(messages, contract.text) if system_role else _in_user(messages, contract.text)
+    return _reminded(placed, contract.reminder) if _is_long(messages) else placed
+
+
+def _in_system(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
+    leading = _leading(messages)
+    if leading == 0:
+        return (Message("system", (TextPart(text),)), *messages)
+    last = messages[leading - 1]
+    return (*messages[: leading - 1], _appended(last, text), *messages[leading:])
+
+
+def _in_user(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
+    leading = _leading(messages)
+    system = [message.text for message in messages[:leading] if message.text]
+    rest = tuple(
+        msgspec.structs.replace(message, role="user") if message.role == "system" else message
+        for message in messages[leading:]
+    )
+    head = "\n\n".join([*system, text])
+    if not rest or rest[0].role != "user":
+        return (Message("user", (TextPart(head),)), *rest)
+    first = rest[0]
+    begun = msgspec.structs.replace(first, parts=joined((TextPart(f"{head}\n---\n\n"), *first.parts)))
+    return (begun, *rest[1:])
+
+
+def _leading(messages: tuple[Message, ...]) -> int:
+    """How many system messages stand at the beginning."""
+    return next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))
+
+
+def _appended(message: Message, text: str) -> Message:
+    gap = "\n\n" if message.parts else ""
+    return msgspec.structs.replace(message, parts=joined((*message.parts, TextPart(gap + text))))
+
+
+def _is_long(messages: tuple[Message, ...]) -> bool:
+    if len(messages) > REMINDER_MESSAGES:
+        return True
+    size = sum(len(part.text) for message in messages for part in message.parts if isinstance(part, TextPart))
+    return size > REMINDER_CHARS
+
+
+def _reminded(messages: tuple[Message, ...], reminder: str) -> tuple[Message, ...]:
+    """The reminder is the last thing the model reads, unless it is the model's own turn that goes on."""
+    if messages[-1].role != "user":
+        return messages
+    return (*messages[:-1], _appended(messages[-1], reminder))

@@ -1,0 +1,327 @@
+"""A conversation with calls and results, told as plain text.
+
+`project` tells it in the dialect that the model is asked to speak, so that its own past shows it how; `plain`
+tells it in prose, for requests in which no call may be made. Results are foreign text: they stand inside marks
+that they cannot close, control tokens in them are neutralised, and only the model's view is shortened.
+
+Each message is told without looking at those behind it, so that a conversation that grows keeps its prefix.
+Above: `engine`. Below: `neutral`, `few_shot` (its templates), `model`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping
+from typing import Literal
+
+import msgspec
+
+from ..dialects.table import dialect as dialect_row
+from .few_shot import template_text
+from .model import JSONObject, Media, Message, Note, Opaque, Part, TextPart, Tool, ToolCall, ToolResult
+from .neutral import fenced, joined, json_text, neutralise, result_text, shortened, shown_name, written
+
+__all__ = [
+    "MEDIA_KINDS",
+    "Projected",
+    "decision_messages",
+    "has_tool_history",
+    "nonce_is_free",
+    "plain",
+    "project",
+    "since_last_user",
+    "stop_sequences",
+    "tools_of_history",
+    "untrusted_texts",
+]
+
+#: Every kind of media: a model that is not known to refuse one gets it.
+MEDIA_KINDS = frozenset({"image", "audio", "video", "file"})
+#: How much of one result a model sees. Coding agents read files of up to some 25,000 tokens at a time.
+MAX_RESULT_CHARS = 100_000
+#: Before each result where there are several, and where one reports an error: the readers of all dialects know
+#: this line and cut a result off that a model invents.
+_LABEL = "Tool result:"
+_DECIDE = "Which tools, if any, are called next? Reply with the JSON document only."
+_ANSWER = "These are results of earlier steps. Answer with what is known."
+
+
+class Projected(msgspec.Struct, frozen=True):
+    """Messages, and what was done to them."""
+
+    messages: tuple[Message, ...]
+    notes: tuple[Note, ...] = ()
+
+
+# ---- the two ways to tell a conversation
+
+
+def project(
+    messages: tuple[Message, ...],
+    dialect: str,
+    *,
+    nonce: str | None = None,
+    media: Container[str] = MEDIA_KINDS,
+    templates: Mapping[str, str] | None = None,
+    max_result: int = MAX_RESULT_CHARS,
+) -> Projected:
+    """The conversation in a dialect, without calls, results and messages of tools.
+
+    Results become a message of the user that asks for the next action, unless the user says something right
+    behind them.
+
+    Args:
+        messages: what was said, best after `pairing.pair`.
+        dialect: how calls and results are written.
+        nonce: the mark that both carry.
+        media: the kinds of media that the model takes; others become a line of text.
+        templates: texts of the caller's own, see `few_shot.TEMPLATES`.
+        max_result: how many characters of one result the model sees.
+    """
+    dialect_row(dialect)
+    return _Teller(
+        lambda calls: written(dialect, calls, nonce),
+        lambda content: result_text(dialect, content, nonce),
+        template_text("continuation", templates),
+        nonce,
+        media,
+        max_result,
+    ).tell(messages)
+
+
+def plain(
+    messages: tuple[Message, ...], *, media: Container[str] = MEDIA_KINDS, max_result: int = MAX_RESULT_CHARS
+) -> Projected:
+    """The conversation in prose: what was called and what came back, in no form that invites a call."""
+    return _Teller(_in_prose, fenced, _ANSWER, None, media, max_result).tell(messages)
+
+
+def _in_prose(calls: tuple[ToolCall, ...]) -> str:
+    return "\n".join(f"(Used {shown_name(call.name)} with {json_text(call.arguments, 'own')})" for call in calls)
+
+
+class _Teller:
+    """Tells one conversation."""
+
+    def __init__(
+        self,
+        calls: Callable[[tuple[ToolCall, ...]], str],
+        result: Callable[[str], str],
+        ask: str,
+        nonce: str | None,
+        media: Container[str],
+        max_result: int,
+    ) -> None:
+        self._calls = calls
+        self._result = result
+        self._ask = ask
+        self._nonce = nonce
+        self._media = media
+        self._max_result = max_result
+        self._names: dict[str, str] = {}  # of the tools, by the ids of their calls
+        self._told: list[Message] = []
+        self._open = False  # the last message told holds results, and the user may still say something to them
+        self._notes: dict[Note, None] = {}
+
+    def tell(self, messages: tuple[Message, ...]) -> Projected:
+        for message in messages:
+            self._tell(message)
+        self._close()
+        return Projected(tuple(self._told), tuple(self._notes))
+
+    def _tell(self, message: Message) -> None:
+        for call in message.calls:
+            self._names[call.id] = call.name
+        if message.results or message.role == "tool":
+            self._tell_results(message)
+        elif message.role == "user" and self._open:
+            self._add(self._parts(message, "turns"))
+            self._open = False
+        else:
+            self._close()
+            self._told.append(self._without_calls(message))
+
+    def _note(self, code: str, detail: str) -> None:
+        self._notes[Note(code, detail)] = None
+
+    # ---- messages
+
+    def _without_calls(self, message: Message) -> Message:
+        parts = message.parts
+        if message.role != "system":
+            parts = self._parts(message, "own" if message.role == "assistant" else "turns")
+        if message.calls:
+            text = self._calls(self._writable(message.calls))
+            parts = joined((*parts, TextPart(f"\n\n{text}" if parts else text)))
+        if parts is message.parts:
+            return message
+        return msgspec.structs.replace(message, parts=parts, calls=())
+
+    def _writable(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
+        return tuple(call if _is_json(call.arguments) else self._emptied(call) for call in calls)
+
+    def _emptied(self, call: ToolCall) -> ToolCall:
+        self._note("arguments_not_json", f"the arguments of a past call of `{shown_name(call.name)}` cannot be written")
+        return ToolCall(call.name, {}, call.id)
+
+    def _parts(self, message: Message, level: Literal["turns", "own"]) -> tuple[Part, ...]:
+        """The parts as the model may see them; the same object when nothing had to be done."""
+        parts = tuple(found for part in message.parts if (found := self._part(part, level)) is not None)
+        same = len(parts) == len(message.parts) and all(
+            one is other for one, other in zip(parts, message.parts, strict=True)
+        )
+        return message.parts if same else joined(parts)
+
+    def _part(self, part: Part, level: Literal["turns", "own"]) -> Part | None:
+        match part:
+            case TextPart():
+                text = neutralise(part.text, level, self._nonce if level == "own" else None)
+                if text == part.text:
+                    return part
+                self._note("specials_neutralised", "control tokens or marks in a message are shown as text")
+                return msgspec.structs.replace(part, text=text)
+            case Media():
+                return self._shown(part)
+            case Opaque() if level == "own":
+                self._note("opaque_dropped", f"a part of kind `{shown_name(part.kind)}` is left out of a past answer")
+                return None
+            case Opaque():
+                return part
+
+    def _shown(self, part: Media) -> Part:
+        if part.kind in self._media:
+            return part
+        self._note("media_replaced", f"the model does not take {part.kind}; a line of text stands for it")
+        return TextPart(f"[{part.kind} left out: this model cannot read it]")
+
+    # ---- results
+
+    def _tell_results(self, message: Message) -> None:
+        """Results of messages that follow each other become one message: templates want roles to alternate."""
+        if not self._open:
+            self._told.append(Message("user"))
+            self._open = True
+        results = message.results
+        own: tuple[Part, ...] = ()
+        if message.role == "tool" and not results:
+            results = (ToolResult("", message.text, message.name),)
+        elif message.role != "tool":
+            own = self._parts(message, "turns")
+        labelled = len(results) > 1 or bool(self._told[-1].parts)
+        self._add(tuple(part for result in results for part in self._result_parts(result, labelled)))
+        if own:
+            self._add(own)
+            self._open = False
+        if message.calls:
+            self._close()
+            self._told.append(Message("assistant", (TextPart(self._calls(self._writable(message.calls))),)))
+
+    def _result_parts(self, result: ToolResult, labelled: bool) -> Iterable[Part]:
+        content = neutralise(result.content, "foreign", self._nonce)
+        if content != result.content:
+            self._note("specials_neutralised", "control tokens or marks in a result are shown as text")
+        if len(content) > self._max_result:
+            self._note("result_cut", f"a result of {len(content)} characters is shown in part")
+            content = shortened(content, self._max_result)
+        name = shown_name(result.name or self._names.get(result.id, "")) if labelled or result.error else ""
+        label = f"{_LABEL} {name}{' (it failed)' if result.error else ''}\n" if name else ""
+        yield TextPart(label + self._result(content))
+        for part in result.parts:
+            if isinstance(part, Media):
+                yield self._shown(part)
+            else:
+                self._note("opaque_dropped", f"a part of kind `{shown_name(part.kind)}` is left out of a result")
+
+    def _add(self, parts: tuple[Part, ...]) -> None:
+        """Add to the message that holds the results."""
+        last = self._told[-1]
+        gap = (TextPart("\n\n"),) if last.parts and parts else ()
+        self._told[-1] = msgspec.structs.replace(last, parts=joined((*last.parts, *gap, *parts)))
+
+    def _close(self) -> None:
+        """Nobody said anything to the results: ask for the next action."""
+        if self._open:
+            self._add((TextPart(self._ask),))
+            self._open = False
+
+
+def _is_json(arguments: JSONObject) -> bool:
+    try:
+        msgspec.json.encode(arguments)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return False
+    return True
+
+
+# ---- the decision
+
+
+def decision_messages(messages: tuple[Message, ...], prompt: str) -> tuple[Message, ...]:
+    """The conversation as a decision is made on it: the prompt, the user's words, the latest answer without calls.
+
+    Messages that would be empty are left out, and a conversation that would end with the model's own words gets
+    a last line of the user's, since some servers would go on with them.
+    """
+    latest = max((at for at, message in enumerate(messages) if message.role == "assistant"), default=-1)
+    kept = [
+        msgspec.structs.replace(message, calls=(), results=())
+        for at, message in enumerate(messages)
+        if message.parts and (message.role == "user" or at == latest)
+    ]
+    if kept and kept[-1].role == "assistant":
+        kept.append(Message("user", (TextPart(_DECIDE),)))
+    return (Message("system", (TextPart(prompt),)), *kept)
+
+
+# ---- questions about a conversation
+
+
+def has_tool_history(messages: tuple[Message, ...]) -> bool:
+    """Whether a call or a result stands in the conversation."""
+    return any(message.calls or message.results or message.role == "tool" for message in messages)
+
+
+def since_last_user(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """What came after the user last said something. A message that only brings results says nothing."""
+    for at in range(len(messages) - 1, -1, -1):
+        message = messages[at]
+        if message.role == "user" and (message.parts or not message.results):
+            # Results that the user brought along with words were there before the words.
+            return messages[at + 1 :]
+    return messages
+
+
+def tools_of_history(messages: tuple[Message, ...]) -> tuple[Tool, ...]:
+    """Tools that take whatever was passed to them before, in the order of their first calls."""
+    seen: dict[str, dict[str, JSONObject]] = {}
+    for message in messages:
+        for call in message.calls:
+            keys = seen.setdefault(call.name, {})
+            keys.update({key: {} for key in call.arguments})
+    return tuple(Tool(name, parameters={"type": "object", "properties": keys}) for name, keys in seen.items() if name)
+
+
+def untrusted_texts(messages: tuple[Message, ...]) -> tuple[str, ...]:
+    """Texts that a model may repeat and that are not its own: results, and what the user said.
+
+    The user's words count, since people paste what others wrote. System text is the caller's, and what the
+    model said before is not somebody else's call.
+    """
+    found: dict[str, None] = {}
+    for message in messages:
+        for result in message.results:
+            found[result.content] = None
+        if message.role in ("user", "tool"):
+            found[message.text] = None
+    found.pop("", None)
+    return tuple(found)
+
+
+def nonce_is_free(nonce: str, messages: tuple[Message, ...]) -> bool:
+    """Whether no text of somebody else's holds the nonce."""
+    return not any(nonce in text for text in untrusted_texts(messages))
+
+
+def stop_sequences(dialect: str) -> tuple[str, ...]:
+    """Where an answer in this dialect can be stopped: at a result that the model begins to invent."""
+    opener = dialect_row(dialect).result[0].strip().removesuffix(">").removesuffix(":")
+    return (f"\n{opener}", f"\n{_LABEL}")

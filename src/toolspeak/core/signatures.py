@@ -1,0 +1,381 @@
+"""Tools as short signatures, or as JSON schemas, with as much detail as there is room for.
+
+A signature says what a schema says in a quarter of the tokens: one line for each parameter with its type,
+enumeration, default and description; nested objects and arrays are written as types. What a tool declares is
+foreign text (an MCP server may have written it), so control tokens are neutralised here.
+
+Above: `contract`, `few_shot`. Below: `neutral`, `model`. Pure functions; nothing is ever fetched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import Literal
+
+from .model import JSONObject, JSONValue, Tool, is_array, is_object
+from .neutral import json_text, neutralise, one_line
+
+__all__ = ["Detail", "ListingStyle", "declared_texts", "relevance", "resolve", "signature"]
+
+ListingStyle = Literal["compact", "schema"]
+
+
+class Detail(IntEnum):
+    """How much is said of a tool; each step says less than the one before."""
+
+    ALL = 0
+    NO_EXAMPLES = 1
+    NO_NESTED_DESCRIPTIONS = 2
+    NO_PARAMETER_DESCRIPTIONS = 3
+    FIRST_SENTENCES = 4
+    NO_DESCRIPTIONS = 5
+
+
+#: Deeper types are written as `object` or `array`: nobody fills them in from a prompt.
+MAX_DEPTH = 6
+#: References that lead to references; a longer chain is a loop.
+MAX_REFERENCES = 16
+#: Types written out for one tool: references can make a small schema stand for a huge one.
+MAX_TYPES = 1000
+#: So many values of an enumeration, members of a type and parts of a union are written out.
+MAX_VALUES = 64
+#: A description of a parameter longer than this is cut. Coding agents write up to some 1,500 characters.
+MAX_DESCRIPTION = 2000
+#: A default or an example longer than this says nothing.
+MAX_LITERAL = 80
+_ANY = "any"
+_DESCRIPTIVE = ("description", "title", "$comment")
+#: How much of a request or a description is looked at to tell which tools matter.
+MAX_QUERY = 4000
+#: Characters that a call written in any dialect needs at least one of.
+_CODE = frozenset("{[(<`")
+
+
+def resolve(schema: JSONValue, root: JSONValue) -> JSONObject:
+    """The schema with a local `$ref` replaced by what it refers to; its own keywords stay on top."""
+    body: JSONObject = schema if is_object(schema) else {}
+    for _ in range(MAX_REFERENCES):
+        reference = body.get("$ref")
+        if not isinstance(reference, str):
+            return body
+        target = _at_pointer(root, reference)
+        rest = {key: value for key, value in body.items() if key != "$ref"}
+        body = {**target, **rest}
+    return {}
+
+
+def _at_pointer(root: JSONValue, reference: str) -> JSONObject:
+    """What a JSON pointer of this document leads to; nothing, if it leads elsewhere."""
+    if not reference.startswith("#"):
+        return {}
+    found: JSONValue = root
+    for token in reference[1:].split("/")[1:]:
+        key = token.replace("~1", "/").replace("~0", "~")
+        found = found.get(key) if is_object(found) else None
+    return found if is_object(found) else {}
+
+
+# ---- types
+
+
+class _Writer:
+    """Writes the types of one tool."""
+
+    def __init__(self, root: JSONValue, detail: Detail) -> None:
+        self._root = root
+        self._detail = detail
+        self._left = MAX_TYPES
+        self._open: list[str] = []  # the references that are being written out
+
+    def type(self, schema: JSONValue, depth: int = 0) -> str:
+        """The schema as a type. One that refers to itself is written out once, then named."""
+        self._left -= 1
+        if self._left < 0:
+            return _ANY
+        reference = schema.get("$ref") if is_object(schema) else None
+        if not isinstance(reference, str):
+            return self._shape(resolve(schema, self._root), depth)
+        if reference in self._open:
+            return one_line(reference.rpartition("/")[2], MAX_LITERAL) or _ANY
+        self._open.append(reference)
+        text = self._shape(resolve(schema, self._root), depth)
+        self._open.pop()
+        return text
+
+    def _shape(self, body: JSONObject, depth: int) -> str:
+        for keyword, write in _SHAPES.items():
+            if keyword in body:
+                return write(self, body, depth)
+        kind = body.get("type")
+        if is_array(kind):
+            return _union(self._kind(body, each, depth) for each in kind[:MAX_VALUES])
+        return self._kind(body, kind, depth)
+
+    def _kind(self, body: JSONObject, kind: JSONValue, depth: int) -> str:
+        if kind == "object" or (kind is None and "properties" in body):
+            return self._object(body, depth)
+        if kind == "array" or (kind is None and "items" in body):
+            return self._array(body, depth)
+        if not isinstance(kind, str):
+            return _ANY
+        return one_line(kind, MAX_LITERAL) + _limits(body)
+
+    def _object(self, body: JSONObject, depth: int) -> str:
+        if depth >= MAX_DEPTH:
+            return "object"
+        members = [self._member(*item, depth) for item in self.properties(body)]
+        if members:
+            return "{" + ", ".join(members[:MAX_VALUES]) + "}"
+        values = body.get("additionalProperties")
+        return f"{{[key]: {self.type(values, depth + 1)}}}" if is_object(values) and values else "object"
+
+    def _member(self, name: str, schema: JSONValue, required: bool, depth: int) -> str:
+        described = self._detail < Detail.NO_NESTED_DESCRIPTIONS
+        text = _description(resolve(schema, self._root)) if described else ""
+        return self.typed(name, schema, required, depth + 1) + (f" ({text})" if text else "")
+
+    def _array(self, body: JSONObject, depth: int) -> str:
+        items = body.get("items", {})
+        inner = self.type(items, depth + 1) if depth < MAX_DEPTH else _ANY
+        if depth == 0 and self._detail < Detail.NO_NESTED_DESCRIPTIONS:
+            text = _description(resolve(items, self._root))
+            inner += f" ({text})" if text else ""
+        return f"({inner})[]" if "|" in inner or "(" in inner else f"{inner}[]"
+
+    def choice(self, body: JSONObject, depth: int) -> str:
+        """One of several values."""
+        values = body["enum"] if is_array(body["enum"]) else []
+        more = ["..."] if len(values) > MAX_VALUES else []
+        return "|".join([_literal(value, MAX_DESCRIPTION) for value in values[:MAX_VALUES]] + more) or _ANY
+
+    def constant(self, body: JSONObject, depth: int) -> str:
+        """One value."""
+        return _literal(body["const"], MAX_DESCRIPTION)
+
+    def union(self, body: JSONObject, depth: int) -> str:
+        """One of several types."""
+        branches = body.get("anyOf", body.get("oneOf"))
+        if not is_array(branches) or depth >= MAX_DEPTH:
+            return _ANY
+        outside = {key: value for key, value in body.items() if key not in ("anyOf", "oneOf")}
+        return _union(self.type(_merged(outside, each, self._root), depth + 1) for each in branches[:MAX_VALUES])
+
+    def all_of(self, body: JSONObject, depth: int) -> str:
+        """All of several types at once, as one."""
+        merged: JSONObject = {key: value for key, value in body.items() if key != "allOf"}
+        for each in body["allOf"][:MAX_VALUES] if is_array(body["allOf"]) and depth < MAX_DEPTH else ():
+            merged = _merged(merged, each, self._root)
+        return self.type(merged, depth + 1)
+
+    # ---- parameters
+
+    def properties(self, body: JSONObject) -> Iterator[tuple[str, JSONValue, bool]]:
+        """Name, schema and whether it must be there, in the order in which they are declared."""
+        table, required = body.get("properties"), body.get("required")
+        wanted = {name for name in (required if is_array(required) else ()) if isinstance(name, str)}
+        for name, schema in table.items() if is_object(table) else ():
+            yield name, schema, name in wanted
+
+    def typed(self, name: str, schema: JSONValue, required: bool, depth: int = 0) -> str:
+        """`name?: type = default`."""
+        default = _default(resolve(schema, self._root))
+        return f"{one_line(name, MAX_LITERAL)}{'' if required else '?'}: {self.type(schema, depth)}{default}"
+
+    def line(self, name: str, schema: JSONValue, required: bool) -> str:
+        """A parameter on a line of its own, with its description."""
+        body = resolve(schema, self._root)
+        text = _description(body) if self._detail < Detail.NO_PARAMETER_DESCRIPTIONS else ""
+        example = _example(body) if self._detail < Detail.NO_EXAMPLES else ""
+        return f"  {self.typed(name, schema, required)}" + "".join(f" - {each}" for each in (text, example) if each)
+
+
+_SHAPES = {
+    "enum": _Writer.choice,
+    "const": _Writer.constant,
+    "allOf": _Writer.all_of,
+    "anyOf": _Writer.union,
+    "oneOf": _Writer.union,
+}
+
+
+def _union(types: Iterator[str]) -> str:
+    return "|".join(dict.fromkeys(types)) or _ANY
+
+
+def _merged(one: JSONObject, other: JSONValue, root: JSONValue) -> JSONObject:
+    """Two schemas that both hold, as one: members and demands of both, of other keywords the second."""
+    body = resolve(other, root)
+    merged = {**one, **body}
+    tables = [each["properties"] for each in (one, body) if is_object(each.get("properties"))]
+    if tables:
+        merged["properties"] = {name: schema for table in tables for name, schema in table.items()}
+    demands = [each["required"] for each in (one, body) if is_array(each.get("required"))]
+    if demands:
+        merged["required"] = [name for names in demands for name in names]
+    return merged
+
+
+def _limits(body: JSONObject) -> str:
+    """The bounds and the format, where they are short."""
+    low, high, form = body.get("minimum"), body.get("maximum"), body.get("format")
+    numbers = ["" if each is None or not isinstance(each, int | float) else _literal(each, 24) for each in (low, high)]
+    bounds = f" {numbers[0]}..{numbers[1]}" if any(numbers) else ""
+    return bounds + (f" ({one_line(form, MAX_LITERAL)})" if isinstance(form, str) and form else "")
+
+
+def _literal(value: JSONValue, limit: int) -> str:
+    text = json_text(value)
+    return text if len(text) <= limit else "..."
+
+
+def _default(body: JSONObject) -> str:
+    if body.get("default") is None:
+        return ""
+    text = _literal(body["default"], MAX_LITERAL)
+    return f" = {text}" if text != "..." else ""
+
+
+def _description(body: JSONObject) -> str:
+    text = body.get("description")
+    return one_line(text, MAX_DESCRIPTION) if isinstance(text, str) else ""
+
+
+def _example(body: JSONObject) -> str:
+    examples = body.get("examples")
+    text = _literal(examples[0], MAX_LITERAL) if is_array(examples) and examples else "..."
+    return f"e.g. {text}" if text != "..." else ""
+
+
+# ---- tools
+
+
+def signature(tool: Tool, style: ListingStyle, detail: Detail) -> str:
+    """The tool as it is listed in a prompt."""
+    return _schema(tool, detail) if style == "schema" else _compact(tool, detail)
+
+
+def _compact(tool: Tool, detail: Detail) -> str:
+    writer = _Writer(tool.parameters, detail)
+    body = resolve(tool.parameters, tool.parameters)
+    if "allOf" in body:
+        for each in body["allOf"] if is_array(body["allOf"]) else ():
+            body = _merged(body, each, tool.parameters)
+    lines = [writer.line(*item) for item in writer.properties(body)]
+    if not lines:
+        closed = is_object(tool.parameters) and not tool.parameters.get("additionalProperties")
+        lines = ["  (no parameters)" if closed else "  (any parameters)"]
+    about = _about(tool, detail)
+    return "\n".join([f"- {tool.name}: {about}" if about else f"- {tool.name}", *lines])
+
+
+def _about(tool: Tool, detail: Detail) -> str:
+    """The description; a long one keeps its lines, set in so that none can be taken for a tool."""
+    if detail >= Detail.NO_DESCRIPTIONS:
+        return ""
+    lines = [line.rstrip() for line in neutralise(tool.description).strip().splitlines()]
+    text = "\n    ".join(line for line in lines if line)
+    return _first_sentence(text) if detail >= Detail.FIRST_SENTENCES else text
+
+
+def _first_sentence(text: str) -> str:
+    line = text.partition("\n")[0]
+    head, dot, _ = line.partition(". ")
+    return one_line(head + dot.strip(), MAX_LITERAL * 2)
+
+
+def _schema(tool: Tool, detail: Detail) -> str:
+    parameters = {"type": "object"} if tool.parameters is None else _trimmed(tool.parameters, detail, 0)
+    about = _about(tool, detail).replace("\n    ", "\n")
+    described = {"description": about} if about else {}
+    return json_text({"name": tool.name, **described, "parameters": parameters})
+
+
+def _trimmed(value: JSONValue, detail: Detail, depth: int) -> JSONValue:
+    """The schema without the annotations that there is no room for."""
+    if is_array(value):
+        return [_trimmed(each, detail, depth) for each in value]
+    if not is_object(value) or detail < Detail.NO_EXAMPLES or depth > MAX_REFERENCES * 4:
+        return value
+    return {
+        key: _members(each, detail, depth)
+        if key in ("properties", "$defs", "definitions")
+        else _kept(key, each, detail, depth)
+        for key, each in value.items()
+        if not _is_cut(key, each, detail, depth)
+    }
+
+
+def _members(table: JSONValue, detail: Detail, depth: int) -> JSONValue:
+    if not is_object(table):
+        return table
+    return {name: _trimmed(schema, detail, depth + 1) for name, schema in table.items()}
+
+
+def _kept(key: str, value: JSONValue, detail: Detail, depth: int) -> JSONValue:
+    """Values of keywords that hold data are left as they are."""
+    return value if key in ("enum", "const", "default", "required") else _trimmed(value, detail, depth)
+
+
+def _is_cut(key: str, value: JSONValue, detail: Detail, depth: int) -> bool:
+    if key in ("examples", "example"):
+        return True
+    if key not in _DESCRIPTIVE or not isinstance(value, str):
+        return False
+    return detail >= (Detail.NO_PARAMETER_DESCRIPTIONS if depth <= 1 else Detail.NO_NESTED_DESCRIPTIONS)
+
+
+# ---- what a declaration says
+
+
+def declared_texts(tools: tuple[Tool, ...]) -> tuple[str, ...]:
+    """Descriptions that hold something like code: a model may copy a call out of them."""
+    found = [text for tool in tools for text in (tool.description, *_texts_in(tool.parameters, 0))]
+    return tuple(dict.fromkeys(text for text in found if not _CODE.isdisjoint(text)))
+
+
+def _texts_in(value: JSONValue, depth: int) -> Iterator[str]:
+    if depth > MAX_REFERENCES * 4:
+        return
+    if is_object(value):
+        for key, each in value.items():
+            if key in _DESCRIPTIVE and isinstance(each, str):
+                yield each
+            else:
+                yield from _texts_in(each, depth + 1)
+    elif is_array(value):
+        for each in value:
+            yield from _texts_in(each, depth + 1)
+
+
+# ---- relevance
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
+#: A word in the name says more than one in the description.
+_NAME_WEIGHT = 4
+
+
+def relevance(tool: Tool, query: str) -> int:
+    """How much the words of a tool have in common with the words of a request."""
+    asked = _words(query[:MAX_QUERY])
+    about = _words(tool.description[:MAX_QUERY])
+    table = tool.parameters.get("properties") if is_object(tool.parameters) else None
+    named = {word for name in (table if is_object(table) else ()) for word in _words(name)}
+    return _NAME_WEIGHT * len(asked & _words(tool.name)) + len(asked & (about | named))
+
+
+def _words(text: str) -> set[str]:
+    """Words without case and ending; scripts without spaces give pairs of characters."""
+    found: set[str] = set()
+    for word in _WORDS.findall(text):
+        folded = word.lower()
+        if folded.isascii():
+            found.add(folded.rstrip("s") if len(folded) > 3 else folded)
+        else:
+            found.update(folded[at : at + 2] for at in range(max(1, len(folded) - 1)))
+    return found - _COMMON
+
+
+#: Words that say nothing about what is wanted.
+_COMMON = frozenset("a an and by for from get in into is it of on or set the to use with you your".split())
