@@ -23,7 +23,7 @@ from ..errors import UpstreamError, UpstreamTimeout, UsageError
 from .address import address, header_block, secrets_in
 from .codecs import Decoder, codec
 from .response import Response
-from .seam import Batches, error_of, settled, shorten
+from .seam import Batches, cleaned, error_of, settled, shorten
 
 __all__ = ["HttpUpstream", "Timeouts"]
 
@@ -120,7 +120,7 @@ class HttpUpstream:
         where = self._address
         connecting = asyncio.open_connection(where.host, where.port, ssl=self._tls, limit=_READ)
         try:
-            return await waits.within(self.timeouts.connect, connecting, f"connect to `{where.authority}`")
+            return await waits.within(self.timeouts.connect, connecting, f"connection to `{where.authority}`")
         except OSError as error:
             raise UpstreamError(f"cannot connect to `{where.authority}`: {error}") from error
 
@@ -160,7 +160,7 @@ class HttpUpstream:
                 said += piece
         for secret in self._secrets:
             said = said.replace(secret.encode("latin-1"), _HIDDEN.encode())
-        return error_of(self._codec.error(status, said[:MOST_ERROR], body.response.headers))
+        return error_of(cleaned(self._codec.error(status, said[:MOST_ERROR], body.response.headers), self._clean))
 
     def _shown(self, body: bytes) -> str:
         return shorten(self._clean(body[:_READ].decode("utf-8", "replace")))
@@ -232,9 +232,8 @@ def _is_stream(response: Response, request: Request, shown: str) -> bool:
         UpstreamError: it is nothing that a model could have said.
     """
     media = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    encoding = response.headers.get("content-encoding", "identity").strip().lower()
-    if encoding != "identity":
-        raise UpstreamError(f"the reply is compressed (`{shorten(encoding, 20)}`), which was not asked for")
+    if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise UpstreamError("the reply is compressed, which was not asked for", upstream_status=response.status)
     if media == "text/html":
         hint = "check the base URL; for OpenAI's protocol it usually ends in /v1"
         message = "the service answered with a web page"

@@ -15,7 +15,18 @@ from ..core.events import CallStart, Event, Failure, Finish, FinishReason, Noted
 from ..core.model import Request, Usage
 from ..errors import UpstreamError, UpstreamTimeout
 
-__all__ = ["SHORT_BODY", "Batch", "Batches", "Ending", "Upstream", "error_of", "failure_of", "settled", "shorten"]
+__all__ = [
+    "SHORT_BODY",
+    "Batch",
+    "Batches",
+    "Ending",
+    "Upstream",
+    "cleaned",
+    "error_of",
+    "failure_of",
+    "settled",
+    "shorten",
+]
 
 #: The events of one read.
 Batch: TypeAlias = Sequence[Event]
@@ -71,7 +82,7 @@ async def settled(batches: Batches, clean: Callable[[str], str] = str) -> Batche
             async for batch in batches:
                 broken = _broken(batch)
                 if broken is not None:
-                    before, failure = broken[0], _cleaned(broken[1], clean)
+                    before, failure = broken[0], cleaned(broken[1], clean)
                     if not flowed and all(isinstance(event, _ASIDE) for event in before):
                         raise error_of(failure)
                     flowed = True
@@ -119,7 +130,8 @@ def _broken(batch: Batch) -> tuple[Batch, Failure] | None:
     return None
 
 
-def _cleaned(failure: Failure, clean: Callable[[str], str]) -> Failure:
+def cleaned(failure: Failure, clean: Callable[[str], str]) -> Failure:
+    """A failure without what nobody may see."""
     return Failure(clean(failure.message), failure.kind, failure.status, clean(failure.body))
 
 

@@ -1,0 +1,124 @@
+"""One HTTP response, read from bytes wherever they are cut."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.upstreams.loopback import chunked, cut, head
+from toolspeak.errors import UpstreamError
+from toolspeak.upstreams.response import MOST_HEAD, Response
+
+TEXT = "Grüße aus Köln 🌧".encode()
+
+#: name -> (bytes, the body they carry, complete before the end of the connection)
+RESPONSES = {
+    "by length": (head(f"Content-Length: {len(TEXT)}") + TEXT, TEXT, True),
+    "in chunks": (head("Transfer-Encoding: chunked") + chunked(cut(TEXT, 3)), TEXT, True),
+    "with an extension": (head("Transfer-Encoding: chunked") + b"2;x=y\r\nhi\r\n0\r\n\r\n", b"hi", True),
+    "with a trailer": (head("Transfer-Encoding: chunked") + b"2\r\nhi\r\n0\r\nX-Sum: 1\r\n\r\n", b"hi", True),
+    "to the end": (head("Connection: close") + TEXT, TEXT, False),
+    "old": (b"HTTP/1.0 200 OK\r\n\r\n" + TEXT, TEXT, False),
+    "nothing": (head(status="204 No Content"), b"", True),
+    "empty": (head("Content-Length: 0"), b"", True),
+    "after a hint": (
+        head(status="100 Continue") + head("Link: </a>", status="103 Early Hints") + head("Content-Length: 2") + b"hi",
+        b"hi",
+        True,
+    ),
+    "more than it said": (head("Content-Length: 2") + b"hi" + head("Content-Length: 1") + b"x", b"hi", True),
+    "more after the close": (head("Content-Length: 2", "Connection: close") + b"hi there", b"hi", True),
+}
+each = pytest.mark.parametrize(("data", "body", "complete"), RESPONSES.values(), ids=RESPONSES.keys())
+
+
+def _read(pieces: list[bytes]) -> tuple[Response, bytes]:
+    response = Response()
+    return response, b"".join(response.feed(piece) for piece in pieces)
+
+
+@each
+@pytest.mark.parametrize("size", [1, 2, 7, 10_000])
+def test_a_response_is_read_wherever_it_is_cut(data: bytes, body: bytes, complete: bool, size: int):
+    response, found = _read(cut(data, size))
+    assert (found, response.complete, response.whole(), response.started) == (body, complete, True, True)
+    assert response.status in (200, 204)
+
+
+@given(st.binary(max_size=200), st.lists(st.integers(1, 40), max_size=6), st.integers(1, 30))
+def test_any_body_in_any_chunks_comes_out_as_it_went_in(body: bytes, sizes: list[int], size: int):
+    pieces, at = [], 0
+    for length in sizes:
+        pieces.append(body[at : at + length])
+        at += length
+    response, found = _read(cut(head("Transfer-Encoding: chunked") + chunked([*pieces, body[at:]]), size))
+    assert (found, response.complete) == (body, True)
+
+
+def test_headers_are_found_by_lower_case_name_and_trailers_are_no_headers():
+    data = head("Content-Type: text/html", "X-Twice: 1", "x-twice: 2", "Transfer-Encoding: chunked")
+    response, _ = _read([data + b"0\r\nContent-Type: text/plain\r\n\r\n"])
+    assert response.headers == {"content-type": "text/html", "x-twice": "2", "transfer-encoding": "chunked"}
+
+
+def test_headers_of_a_hint_do_not_belong_to_the_response():
+    response, _ = _read([head("X-Hint: 1", status="103 Early Hints") + head("Content-Length: 0")])
+    assert response.headers == {"content-length": "0"}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        head("Content-Length: 5")[:-2],
+        head("Content-Length: 5") + b"four",
+        head("Transfer-Encoding: chunked") + chunked([b"hi"], last=False),
+        head("Transfer-Encoding: chunked") + b"5\r\nhi",
+        head(status="100 Continue"),
+    ],
+)
+def test_a_response_that_ends_too_early_is_not_whole(data: bytes):
+    response, _ = _read([data] if data else [])
+    assert not response.complete
+    assert not response.whole()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"<html>",
+        b"SSH-2.0-OpenSSH\r\n",
+        head("Content-Length: 2", "Transfer-Encoding: chunked"),
+        head("Content-Length: 2", "Content-Length: 3"),
+        head("Transfer-Encoding: chunked") + b"zz\r\n",
+        head("Upgrade: h2c", "Connection: upgrade", status="101 Switching Protocols"),
+    ],
+)
+def test_what_is_not_one_response_is_refused(data: bytes):
+    with pytest.raises(UpstreamError, match="not HTTP"):
+        _read([data])
+
+
+def _many(line: bytes) -> bytes:
+    return line * (MOST_HEAD // len(line) + 2000)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"HTTP/1.1 200 OK\r\n" + _many(b"X-Filler: 0123456789\r\n"),
+        b"HTTP/1.1 200 OK\r\nX-Filler: " + _many(b"x"),
+        _many(head(status="100 Continue")),
+        head("Transfer-Encoding: chunked") + b"2\r\nhi\r\n0\r\nX-Filler: " + _many(b"x"),
+    ],
+    ids=["many headers", "one long header", "hints without end", "a long trailer"],
+)
+def test_a_head_without_end_is_refused(data: bytes):
+    with pytest.raises(UpstreamError, match="longer than"):
+        _read(cut(data, 1000))
+
+
+def test_a_long_body_is_no_long_head():
+    data = head("Transfer-Encoding: chunked") + chunked([b"x"] * MOST_HEAD)
+    assert len(_read(cut(data, 1000))[1]) == MOST_HEAD
