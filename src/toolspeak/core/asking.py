@@ -7,10 +7,11 @@ Contract, history and constraint are put together here; nothing is decided. Abov
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 
 import msgspec
 
-from ..dialects.table import render_calls
+from ..dialects.table import render_calls, render_result
 from .constraint import decision_constraint, envelope_constraint, wire_options
 from .contract import Contract, decision_contract, envelope_contract, inline_contract, place
 from .history import (
@@ -22,7 +23,7 @@ from .history import (
     since_last_user,
     untrusted_texts,
 )
-from .model import Message, Note, Options, Request, ResponseFormat, TextPart, Tool, ToolCall, ToolChoice
+from .model import Message, Note, Options, Request, ResponseFormat, TextPart, Tool, ToolCall, ToolChoice, ToolResult
 from .pairing import pair
 from .phases import PhaseName
 from .recovery import Fault, instruction
@@ -144,10 +145,15 @@ class Asking:
         )
         projected = self._projected()
         messages = place(projected.messages, contract, system_role=plan.profile.system_role)
-        options = msgspec.structs.replace(request.options, response_format=None)
+        options = msgspec.structs.replace(request.options, response_format=None, stop=self._stops())
         if request.options.response_format is not None:
             messages = _with_format(messages, request.options.response_format)
         return self._bare(Projected(messages, projected.notes), options)
+
+    def _stops(self) -> tuple[str, ...]:
+        """The caller's stop sequences and, if there is room, the one that keeps the model from inventing results."""
+        stops = self._request.options.stop
+        return stops if len(stops) >= self._plan.profile.max_stop else (*stops, _result_opening(self._plan.dialect))
 
     def _decision(self) -> Request:
         request = self._request
@@ -214,8 +220,14 @@ class Asking:
             return ""
         tool = self.offered[0]
         properties = tool.parameters.get("properties", {}) if isinstance(tool.parameters, dict) else {}
-        sample = ToolCall(tool.name, {name: _SAMPLE for name in properties})
+        sample = ToolCall(tool.name, dict.fromkeys(properties, _SAMPLE))
         return render_calls(self._plan.dialect, [sample], self.nonce)
+
+
+@cache
+def _result_opening(dialect: str) -> str:
+    """How a result begins in this dialect."""
+    return "\n" + render_result(dialect, ToolResult("", _SAMPLE)).split(_SAMPLE)[0].strip()
 
 
 def _appended(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:

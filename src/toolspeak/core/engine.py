@@ -122,12 +122,14 @@ class Engine:
         nonces: Callable[[int], str],
         protocol: str = "openai_chat",
         templates: Mapping[str, str] | None = None,
+        notes: tuple[Note, ...] = (),
     ) -> None:
         if request.options.n > 1 and plan.kind not in ("pass", "native"):
             raise UsageError("`n` above 1 cannot be combined with emulated tool calls", hint="ask once for each answer")
         self._request = request
         self._plan = plan
         self._asking = Asking(request, plan, settings, nonces=nonces, protocol=protocol, templates=templates)
+        self._asking.notes.extend(notes)
         choice = request.tool_choice if PHASES[FIRST[plan.kind]].enforces else _ANY
         checked = plan.stream_calls == "checked" and plan.kind != "pass"
         self._checked = checked
@@ -219,9 +221,7 @@ class Engine:
 
     def _was_text(self, current: _Attempt) -> list[bool]:
         return [
-            candidate.dialect != "native"
-            for candidate in current.reply().candidates
-            if candidate.verdict == "call"
+            candidate.dialect != "native" for candidate in current.reply().candidates if candidate.verdict == "call"
         ]
 
     def _fault(self, current: _Attempt, reply: Reply, out: list[Event]) -> Fault | None:

@@ -7,7 +7,7 @@ scanner, the dialects and every protocol codec; below it only `errors`. Nothing 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, TypeAlias, TypeGuard
+from typing import Any, Literal, TypeAlias, TypeGuard, cast
 
 import msgspec
 
@@ -236,6 +236,8 @@ def tools_from(tools: Iterable[Tool | Mapping[str, JSONValue]] | None) -> tuple[
         return None
     if isinstance(tools, str | bytes | Mapping):
         raise UsageError("`tools` must be a list of tools", hint="wrap a single tool in a list")
+    if isinstance(tools, tuple) and all(type(tool) is Tool for tool in tools):
+        return cast("tuple[Tool, ...]", tools)
     return tuple(found for tool in tools for found in _tools_in(tool))
 
 

@@ -1,0 +1,314 @@
+"""The library's front door: `Client` and `AsyncClient`.
+
+    client = Client("openai:my-model", base_url="http://127.0.0.1:9000/v1")
+    reply = client.chat([{"role": "user", "content": "What time is it?"}], tools=[...])
+
+A client knows one model. It turns what the caller says into a request, lets the strategy pick a plan, carries
+the turn out and hands out a reply, or the events as they come. Above: agent, server, users. Below: `turn`, the
+upstreams, `core.engine`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from .config import Config, load
+from .conversation import Conversation, request_of
+from .core.capability import Capabilities, capabilities
+from .core.engine import Engine
+from .core.events import Event, fold
+from .core.model import JSONValue, Message, Request, Tool, ToolChoice
+from .core.nonces import nonces_of
+from .core.strategy import Settings, plan
+from .core.trace import TracedReply
+from .errors import UpstreamTimeout, UsageError
+from .portal import Portal
+from .reach import Model, Reached, reach
+from .state import MemoryState, State
+from .turn import Turn, error_after
+
+__all__ = ["AsyncClient", "AsyncStream", "Client", "Stream"]
+
+Messages = Iterable[Message | Mapping[str, JSONValue]] | str
+Tools = Iterable[Tool | Mapping[str, JSONValue]] | None
+Choice = ToolChoice | str | Mapping[str, JSONValue] | None
+
+
+class AsyncStream:
+    """The events of one turn, as they come. `reply` is the whole, once they have ended."""
+
+    def __init__(self, turn: Turn, conversation: Conversation, request: Request, deadline: float | None) -> None:
+        self._turn = turn
+        self._conversation = conversation
+        self._request = request
+        self._deadline = deadline
+        self._events: list[Event] = []
+        self._batches = turn.batches()
+        self._reply: TracedReply | None = None
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        async for batch in self.batches():
+            for event in batch:
+                yield event
+
+    async def batches(self) -> AsyncIterator[list[Event]]:
+        """The events, with those that came at the same time together."""
+        try:
+            while (batch := await self._next()) is not None:
+                self._events += batch
+                yield batch
+        finally:
+            await self._batches.aclose()
+        self._settle()
+
+    async def _next(self) -> list[Event] | None:
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                return await anext(self._batches, None)
+        except TimeoutError:
+            raise UpstreamTimeout("the turn took longer than its timeout", hint="raise `timeout`") from None
+
+    def _settle(self) -> None:
+        outcome = self._turn.outcome
+        assert outcome is not None
+        fields = msgspec.structs.asdict(fold(self._events))
+        fields |= {"requests": outcome.requests, "warnings": outcome.warnings, "record": outcome.trace}
+        self._reply = TracedReply(**fields)
+        self._conversation.remember(self._request, self._reply)
+        error = error_after(outcome)
+        if error is not None:
+            raise error
+
+    @property
+    def reply(self) -> TracedReply:
+        """The whole turn; only once the events have ended."""
+        if self._reply is None:
+            raise UsageError("the turn is not over", hint="read the events to their end first")
+        return self._reply
+
+    async def close(self) -> None:
+        """Cancel the turn."""
+        await self._batches.aclose()
+
+
+class AsyncClient:
+    """Tool calling with one model, for callers who speak asyncio.
+
+    Args:
+        model: `provider:model`, a Python function that answers messages with text, or an upstream.
+        base_url: where the model is, if not at the provider's own place.
+        api_key: the key to send; by default the one that the environment holds for the provider.
+        config: the settings to start from; by default flags, environment and files decide.
+        state: where tools are remembered between turns; by default in memory.
+        timeout: seconds that one turn may take.
+        tenant: on whose behalf; memory and marks of tenants never meet.
+        settings: anything of `Settings`, such as `mode`, `plan`, `policy`, `retries`.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        base_url: str = "",
+        api_key: str = "",
+        config: Config | None = None,
+        state: State | None = None,
+        timeout: float | None = None,
+        tenant: str = "",
+        known: Capabilities | None = None,
+        **settings: JSONValue,
+    ) -> None:
+        config = config if config is not None else load()
+        self._known = known or capabilities()
+        self._known.configure(*config.overrides())
+        self._reached: Reached = reach(model, base_url, api_key, config)
+        self._settings = _changed(config.settings_for(str(self._reached)), settings)
+        memory: State = state if state is not None else MemoryState()
+        self._conversation = Conversation(tenant, memory)
+        self._tenant = tenant
+        self._secret = config.secret(memory).reveal().encode()
+        self._timeout = timeout
+
+    @property
+    def model(self) -> str:
+        """The name of the model, without its provider."""
+        return self._reached.model
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._reached})"
+
+    async def chat(
+        self,
+        messages: Messages,
+        tools: Tools = None,
+        tool_choice: Choice = None,
+        *,
+        timeout: float | None = None,
+        **options: JSONValue,
+    ) -> TracedReply:
+        """One turn, whole. `options` are settings of this turn and fields of the request, such as `temperature`."""
+        stream = self._open(messages, tools, tool_choice, False, timeout, options)
+        async for _ in stream.batches():
+            pass
+        return stream.reply
+
+    def stream(
+        self,
+        messages: Messages,
+        tools: Tools = None,
+        tool_choice: Choice = None,
+        *,
+        timeout: float | None = None,
+        **options: JSONValue,
+    ) -> AsyncStream:
+        """One turn, as it comes."""
+        return self._open(messages, tools, tool_choice, True, timeout, options)
+
+    def _open(
+        self,
+        messages: Messages,
+        tools: Tools,
+        tool_choice: Choice,
+        streamed: bool,
+        timeout: float | None,
+        options: Mapping[str, JSONValue],
+    ) -> AsyncStream:
+        named = Settings.__struct_fields__
+        settings = _changed(self._settings, {key: value for key, value in options.items() if key in named})
+        fields = {key: value for key, value in options.items() if key not in named}
+        asked = request_of(self.model, messages, tools, tool_choice, streamed, fields)
+        request, notes = self._conversation.recall(asked, settings)
+        reached = self._reached
+        found = self._known.find(reached.provider, reached.model, reached.base_url)
+        engine = Engine(
+            request,
+            plan(request, found, settings),
+            settings,
+            stamp=time.time_ns(),
+            nonces=nonces_of(self._secret, self._tenant, request.messages),
+            protocol=reached.protocol,
+            notes=notes,
+        )
+        limit = timeout if timeout is not None else self._timeout
+        deadline = None if limit is None else _now() + limit
+        return AsyncStream(Turn(engine, reached.upstream), self._conversation, request, deadline)
+
+    async def close(self) -> None:
+        """Free the connections."""
+        await self._reached.upstream.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def _now() -> float:
+    """The clock of `asyncio.timeout_at`."""
+    return asyncio.get_running_loop().time()
+
+
+def _changed(settings: Settings, changes: Mapping[str, JSONValue]) -> Settings:
+    unknown = sorted(set(changes) - set(Settings.__struct_fields__))
+    if unknown:
+        known = ", ".join(Settings.__struct_fields__)
+        raise UsageError(f"`{unknown[0]}` is not a setting", hint=f"settings are {known}")
+    return msgspec.structs.replace(settings, **changes) if changes else settings
+
+
+class Stream:
+    """The events of one turn, for callers without asyncio. `reply` is the whole, once they have ended."""
+
+    def __init__(self, portal: Portal, client: AsyncClient, arguments: tuple[JSONValue, ...]) -> None:
+        self._portal = portal
+        self._stream = portal.run(_opened(client, arguments))
+        self._batches = self._stream.batches()
+
+    def __iter__(self) -> Iterator[Event]:
+        try:
+            while True:
+                batch = self._portal.run(_next(self._batches))
+                if batch is None:
+                    return
+                yield from batch
+        finally:
+            self.close()
+
+    @property
+    def reply(self) -> TracedReply:
+        """The whole turn; only once the events have ended."""
+        return self._stream.reply
+
+    def close(self) -> None:
+        """Cancel the turn."""
+        self._portal.run(self._stream.close())
+
+
+async def _opened(client: AsyncClient, arguments: tuple[JSONValue, ...]) -> AsyncStream:
+    return client._open(*arguments)  # pyright: ignore[reportPrivateUsage]
+
+
+async def _next(batches: AsyncIterator[list[Event]]) -> list[Event] | None:
+    return await anext(batches, None)
+
+
+class Client:
+    """Tool calling with one model. The arguments are those of `AsyncClient`."""
+
+    def __init__(self, model: Model, **arguments: JSONValue) -> None:
+        self._client = AsyncClient(model, **arguments)
+        self._portal = Portal()
+
+    @property
+    def model(self) -> str:
+        """The name of the model, without its provider."""
+        return self._client.model
+
+    def __repr__(self) -> str:
+        return repr(self._client).removeprefix("Async")
+
+    def chat(
+        self,
+        messages: Messages,
+        tools: Tools = None,
+        tool_choice: Choice = None,
+        *,
+        timeout: float | None = None,
+        **options: JSONValue,
+    ) -> TracedReply:
+        """One turn, whole. `options` are settings of this turn and fields of the request, such as `temperature`."""
+        return self._portal.run(self._client.chat(messages, tools, tool_choice, timeout=timeout, **options))
+
+    def stream(
+        self,
+        messages: Messages,
+        tools: Tools = None,
+        tool_choice: Choice = None,
+        *,
+        timeout: float | None = None,
+        **options: JSONValue,
+    ) -> Stream:
+        """One turn, as it comes: iterate over it, then look at its `reply`."""
+        return Stream(self._portal, self._client, (messages, tools, tool_choice, True, timeout, options))
+
+    def close(self) -> None:
+        """Free the connections."""
+        self._portal.run(self._client.close())
+        self._portal.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

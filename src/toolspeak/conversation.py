@@ -1,0 +1,108 @@
+"""What a client knows beyond one request: how callers write requests, and tools of earlier turns.
+
+A later turn may bring a tool's result without listing the tools again; they are then remembered, or made up
+from the calls in the history. Above: `client`, the server. Below: `state`, `core.history`, the OpenAI codec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from .core.history import has_tool_history, tools_of_history
+from .core.model import JSONObject, JSONValue, Message, Note, Request, TextPart, Tool, ToolChoice, tools_from
+from .core.strategy import Settings
+from .core.trace import TracedReply
+from .errors import UsageError
+from .protocols import openai_chat
+from .state import State
+
+__all__ = ["Conversation", "request_of"]
+
+#: How long the tools of a call are remembered: a working day and the night behind it.
+_REMEMBERED = 24 * 3600.0
+#: Stands in the request for a message that need not be decoded.
+_PLACE: JSONObject = {"role": "user", "content": ""}
+_TOOLS = msgspec.json.Decoder(tuple[Tool, ...])
+
+
+def request_of(
+    model: str,
+    messages: Iterable[Message | Mapping[str, JSONValue]] | str,
+    tools: Iterable[Tool | Mapping[str, JSONValue]] | None,
+    choice: ToolChoice | str | Mapping[str, JSONValue] | None,
+    stream: bool,
+    fields: Mapping[str, JSONValue],
+) -> Request:
+    """A request from what a caller gives: plain dicts in OpenAI's shape, toolspeak values, or both mixed."""
+    if isinstance(messages, str):
+        messages = (Message("user", (TextPart(messages),)),)
+    if isinstance(messages, Mapping):
+        raise UsageError("`messages` must be a list of messages", hint="wrap a single message in a list")
+    listed = list(messages)
+    if not listed:
+        raise UsageError("`messages` is empty", hint='pass at least [{"role": "user", "content": "..."}]')
+    body: dict[str, JSONValue] = {key: value for key, value in fields.items() if value is not None}
+    plain = [_PLACE if isinstance(message, Message) else message for message in listed]
+    body |= {"model": model or "model", "messages": plain, "stream": stream}
+    if choice is not None and not isinstance(choice, ToolChoice):
+        body["tool_choice"] = choice
+    decoded = openai_chat.decode_request(body)
+    pairs = zip(listed, decoded.messages, strict=True)
+    request = msgspec.structs.replace(
+        decoded,
+        messages=tuple(given if isinstance(given, Message) else read for given, read in pairs),
+        tools=tools_from(tools) or (),
+    )
+    return msgspec.structs.replace(request, tool_choice=choice) if isinstance(choice, ToolChoice) else request
+
+
+class Conversation:
+    """The tools of earlier turns, for one tenant."""
+
+    def __init__(self, tenant: str, state: State) -> None:
+        self._tenant = tenant
+        self._state = state
+
+    def _key(self, call_id: str) -> str:
+        return f"tools/{self._tenant}/{call_id}"
+
+    def remember(self, request: Request, reply: TracedReply) -> None:
+        """Keep the tools of the calls that have just been made."""
+        if reply.calls and request.tools:
+            tools = msgspec.json.encode(request.tools).decode()
+            for call in reply.calls:
+                self._state.put(self._key(call.id), tools, _REMEMBERED)
+
+    def recall(self, request: Request, settings: Settings) -> tuple[Request, tuple[Note, ...]]:
+        """The request with the tools that it no longer lists, where they are wanted."""
+        if request.tools or not _wanted(request, settings):
+            return request, ()
+        tools = self._remembered(request)
+        note = Note("tools_recalled", f"{len(tools)} tools of an earlier turn")
+        if not tools:
+            tools = tools_of_history(request.messages)
+            note = Note("tools_guessed", f"{len(tools)} tools were made up from the calls in the history")
+        return (msgspec.structs.replace(request, tools=tools), (note,)) if tools else (request, ())
+
+    def _remembered(self, request: Request) -> tuple[Tool, ...]:
+        for message in reversed(request.messages):
+            for result in message.results:
+                kept = self._state.get(self._key(result.id))
+                if isinstance(kept, str):
+                    return _TOOLS.decode(kept)
+        return ()
+
+
+def _wanted(request: Request, settings: Settings) -> bool:
+    """Whether calls may be offered again to a request that lists no tools."""
+    if settings.chat_only or request.tool_choice.mode == "none" or not has_tool_history(request.messages):
+        return False
+    match settings.sticky_tools:
+        case "never":
+            return False
+        case "always":
+            return True
+        case "results":
+            return bool(request.messages[-1].results)

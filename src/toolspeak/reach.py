@@ -1,0 +1,70 @@
+"""From what a caller calls a model to something that answers.
+
+`provider:model`, a Python function, or an upstream of the caller's own. Above: `client`. Below: the upstreams,
+`core.capability`, `config`.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias, cast
+
+import msgspec
+
+from .config import Config
+from .errors import UsageError
+from .upstreams.function import FunctionUpstream, ModelFunction
+from .upstreams.seam import Upstream
+
+__all__ = ["Model", "Reached", "reach"]
+
+Model: TypeAlias = str | ModelFunction | Upstream
+#: The names of protocols in the table of providers, and of their codecs.
+_CODECS = {"openai": "openai_chat"}
+
+
+class Reached(msgspec.Struct, frozen=True):
+    """A model within reach."""
+
+    provider: str
+    model: str
+    base_url: str
+    protocol: str
+    upstream: Upstream
+
+    def __str__(self) -> str:
+        return f"{self.provider}:{self.model}"
+
+
+def reach(model: Model, base_url: str, api_key: str, config: Config) -> Reached:
+    """Find what answers for `model`."""
+    if isinstance(model, str):
+        return _by_name(model, base_url, api_key, config)
+    if base_url or api_key:
+        raise UsageError("`base_url` and `api_key` belong to a model that is given by name")
+    if callable(model) and not hasattr(model, "open"):
+        function = FunctionUpstream(cast("ModelFunction", model))
+        return Reached(function.provider, function.name, "", "openai_chat", function)
+    if not hasattr(model, "open"):
+        raise UsageError(
+            f"a model is a name, a function or an upstream, not a `{type(model).__name__}`",
+            hint='write it as "provider:model", for example "openai:my-model"',
+        )
+    upstream = cast("Upstream", model)
+    name = str(getattr(upstream, "model", "") or upstream.provider)
+    protocol = str(getattr(upstream, "protocol", "") or "openai_chat")
+    return Reached(upstream.provider, name, upstream.base_url, protocol, upstream)
+
+
+def _by_name(model: str, base_url: str, api_key: str, config: Config) -> Reached:
+    from .upstreams.http import HttpUpstream
+
+    end = config.endpoint(model, base_url)
+    if not end.base_url:
+        hint = "pass `base_url`, or use a provider that the table of capabilities knows"
+        raise UsageError(f"nobody knows where `{model or 'the model'}` is", hint=hint)
+    protocol = _CODECS.get(end.protocol)
+    if protocol is None:
+        hint = "use its OpenAI-compatible address as `base_url`, with the protocol `openai`"
+        raise UsageError(f"the protocol `{end.protocol}` is not spoken yet", hint=hint)
+    upstream = HttpUpstream(end.base_url, api_key or end.api_key.reveal(), protocol, provider=end.provider)
+    return Reached(end.provider, end.model, end.base_url, protocol, upstream)
