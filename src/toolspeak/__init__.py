@@ -2,8 +2,11 @@
 
     import toolspeak as ts
 
-    reply = ts.parse('<tool_call>{"name": "ping", "arguments": {}}</tool_call>')
-    reply.calls  # (ToolCall(name='ping', arguments={}),)
+    client = ts.Client("openai:my-model", base_url="http://127.0.0.1:9000/v1")
+    reply = client.chat("What is the weather in Paris?", tools=[...])
+    reply.tool_calls  # whether the model calls natively or not
+
+    ts.parse('<tool_call>{"name": "ping", "arguments": {}}</tool_call>').calls  # only the reading
 
 Names are loaded when they are first used, so that importing the package costs next to nothing.
 """
@@ -14,6 +17,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .client import AsyncClient, Client
+    from .core.capability import override_model, override_provider
     from .core.events import (
         CallArgs,
         CallEnd,
@@ -31,61 +36,71 @@ if TYPE_CHECKING:
         UsageSeen,
         fold,
     )
-    from .core.model import Message, Note, Opaque, Request, TextPart, Tool, ToolCall, ToolChoice, ToolResult, Usage
+    from .core.model import Media, Message, Note, Request, TextPart, Tool, ToolCall, ToolChoice, ToolResult, Usage
     from .core.reader import Scanner, parse
-    from .dialects.table import render_calls, render_result
-    from .errors import ModelError, SchemaError, ToolSignal, ToolspeakError, UnknownDialectError, UsageError
+    from .core.strategy import strategy
+    from .dialects.table import render_calls
+    from .errors import ModelError, ToolChoiceError, ToolspeakError, UpstreamError, UsageError
+    from .upstreams.scripted import Scripted
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AsyncClient",
     "CallArgs",
     "CallEnd",
     "CallStart",
     "Candidate",
+    "Client",
     "Event",
     "Failure",
     "Finish",
     "Judged",
+    "Media",
     "Message",
     "ModelError",
     "Note",
     "Noted",
-    "Opaque",
     "OpaqueSeen",
     "ReasoningDelta",
     "Reply",
     "Request",
     "Scanner",
-    "SchemaError",
+    "Scripted",
     "TextDelta",
     "TextPart",
     "Tool",
     "ToolCall",
     "ToolChoice",
+    "ToolChoiceError",
     "ToolResult",
-    "ToolSignal",
     "ToolspeakError",
-    "UnknownDialectError",
+    "UpstreamError",
     "Usage",
     "UsageError",
     "UsageSeen",
     "fold",
+    "override_model",
+    "override_provider",
     "parse",
     "render_calls",
-    "render_result",
+    "strategy",
 ]
 
 #: Where each public name lives.
 _HOMES = {
+    ".client": "AsyncClient Client",
+    ".core.capability": "override_model override_provider",
     ".core.events": (
-        "CallArgs CallEnd CallStart Candidate Event Failure Finish Judged Noted OpaqueSeen ReasoningDelta Reply "
-        "TextDelta UsageSeen fold"
+        "CallArgs CallEnd CallStart Candidate Event Failure Finish Judged Noted "
+        "OpaqueSeen ReasoningDelta Reply TextDelta UsageSeen fold"
     ),
-    ".core.model": "Message Note Opaque Request TextPart Tool ToolCall ToolChoice ToolResult Usage",
+    ".core.model": "Media Message Note Request TextPart Tool ToolCall ToolChoice ToolResult Usage",
     ".core.reader": "Scanner parse",
-    ".dialects.table": "render_calls render_result",
-    ".errors": "ModelError SchemaError ToolSignal ToolspeakError UnknownDialectError UsageError",
+    ".core.strategy": "strategy",
+    ".dialects.table": "render_calls",
+    ".errors": "ModelError ToolChoiceError ToolspeakError UpstreamError UsageError",
+    ".upstreams.scripted": "Scripted",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from toolspeak import SchemaError, Tool, UnknownDialectError, UsageError, fold
+from toolspeak import Tool, UsageError, fold
 from toolspeak.core.reader import Scanner, parse
+from toolspeak.errors import SchemaError, UnknownDialectError
 
 CALL = '<tool_call>{"name": "send", "arguments": {"to": "a@b.c"}}</tool_call>'
 SEND = Tool("send", parameters={"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]})

@@ -10,8 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.dialects.answers import by_character, exact
-from toolspeak import Reply, Tool, ToolCall, ToolResult, UnknownDialectError, parse, render_calls, render_result
-from toolspeak.dialects.table import DIALECTS, dialect, marks_of
+from toolspeak import Reply, Tool, ToolCall, ToolResult, parse, render_calls
+from toolspeak.dialects.table import DIALECTS, dialect, marks_of, render_result
+from toolspeak.errors import UnknownDialectError
 
 NONCE = "k7q2xm"
 by_dialect = pytest.mark.parametrize("name", DIALECTS)
