@@ -62,7 +62,8 @@ class Server:
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.handling.add(asyncio.current_task())
-        with suppress(ConnectionError, asyncio.IncompleteReadError):
+        # uvloop raises a RuntimeError for a connection that the client has closed.
+        with suppress(ConnectionError, asyncio.IncompleteReadError, RuntimeError):
             head = await reader.readuntil(b"\r\n\r\n")
             heard = Heard(head, b"", writer)
             heard.body = await reader.readexactly(int(heard.header("content-length")))

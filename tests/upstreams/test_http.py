@@ -210,6 +210,11 @@ def test_an_error_status_is_raised_with_what_was_said(status: str, body: bytes, 
     assert error.body.encode() == body
 
 
+def test_an_error_that_comes_in_pieces_is_put_together():
+    error = caught(always(head("Content-Length: 14", status="502 Bad Gateway"), b"the ", b"backend ", b"is"))
+    assert (error.upstream_status, error.body) == (502, "the backend is")
+
+
 def test_an_error_that_breaks_off_is_still_told():
     error = caught(always(head("Content-Length: 1000", status="502 Bad Gateway") + b"the backend is"))
     assert (error.upstream_status, error.body) == (502, "the backend is")
@@ -457,6 +462,21 @@ def test_closing_the_upstream_ends_what_is_under_way_and_opens_nothing_more():
             await server.heard[0].gone.wait()
             with pytest.raises(UsageError, match="closed"):
                 await reply(upstream)
+
+    run(talk())
+
+
+def test_an_upstream_that_is_closed_while_it_connects_sends_nothing():
+    async def talk() -> None:
+        async with serving(_never) as server:
+            upstream = HttpUpstream(server.url)
+            task = asyncio.create_task(reply(upstream))
+            # One turn of the loop: the task has begun to connect, and no connection can be there yet.
+            await asyncio.sleep(0)
+            await upstream.close()
+            with pytest.raises(UpstreamError, match="closed"):
+                await task
+            assert server.heard == []
 
     run(talk())
 

@@ -105,8 +105,12 @@ class HttpUpstream:
         reader, writer = await self._connect(waits)
         self._writers.add(writer)
         try:
+            if self._closed:
+                raise UpstreamError("this upstream was closed")
             # Not drained: the payload is in memory anyway, and a service may answer before it has read it all.
-            writer.write(self._head(request, len(payload)) + payload)
+            # One that has gone already is found out by the first read, but uvloop says so here.
+            with suppress(RuntimeError):
+                writer.write(self._head(request, len(payload)) + payload)
             async with aclosing(self._reply(request, _Body(reader, waits))) as batches:
                 async for batch in batches:
                     yield batch
