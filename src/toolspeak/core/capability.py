@@ -31,6 +31,7 @@ __all__ = [
     "builtin_table",
     "capabilities",
     "checked",
+    "hints_of",
     "matching",
     "override_model",
     "override_provider",
@@ -173,13 +174,15 @@ def split_model(name: str) -> tuple[str, str]:
     return head.strip().lower(), rest
 
 
-def checked(kind: type[msgspec.Struct], fields: Mapping[str, JSONValue], where: str) -> JSONObject:
-    """The fields as values of the types that `kind` declares.
+def checked(
+    kind: type[msgspec.Struct], fields: Mapping[str, JSONValue], where: str, *, dialects: bool = True
+) -> JSONObject:
+    """The fields as values of the types that `kind` declares; names of dialects are looked up if `dialects`.
 
     Raises:
         ConfigError: names the place, the field and what it may be.
     """
-    hints = _hints(kind)
+    hints = hints_of(kind)
     values: JSONObject = {}
     for name, value in fields.items():
         if name not in hints:
@@ -190,14 +193,15 @@ def checked(kind: type[msgspec.Struct], fields: Mapping[str, JSONValue], where: 
             hint = f"use {allowed(hints[name])}"
             raise ConfigError(f"`{name}` in {where} cannot be `{value!s:.80}`", hint=hint) from None
     # A profile must name a dialect; elsewhere it may be left to the profile.
-    dialects = DIALECTS if kind is Profile else ("", "auto", *DIALECTS)
-    if values.get("dialect", "action") not in dialects:
+    known = DIALECTS if kind is Profile else ("", "auto", *DIALECTS)
+    if dialects and values.get("dialect", "action") not in known:
         raise ConfigError(f"`dialect` in {where} cannot be `{values['dialect']}`", hint=_one_of(DIALECTS))
     return values
 
 
 @cache
-def _hints(kind: type[msgspec.Struct]) -> dict[str, JSONValue]:
+def hints_of(kind: type[msgspec.Struct]) -> dict[str, JSONValue]:
+    """The types of a struct's fields."""
     return get_type_hints(kind, include_extras=True)
 
 
@@ -374,16 +378,26 @@ class Capabilities:
         self._api = Overrides()
         self._remembered: dict[tuple[str, str, str], Found] = {}
 
+    def canonical(self, provider: str) -> str:
+        """A provider's name in the spelling of the table."""
+        name = provider.strip().lower()
+        return self._aliases.get(name, name)
+
+    def model_key(self, model: str) -> str:
+        """A `provider:model` in the spelling that it is looked up by; without a provider it stands for any."""
+        provider, rest = split_model(model.strip())
+        return f"{self.canonical(provider) or '*'}:{rest}".lower()
+
     def provider(self, name: str) -> Provider | None:
         """What is known of a provider; None when it is not in the table."""
-        return self._table.providers.get(self._canonical(name))
+        return self._table.providers.get(self.canonical(name))
 
     def find(self, provider: str, model: str, base_url: str = "") -> Found:
         """What is known of a model. Never fails: what is unknown has no native calling."""
         key = (provider, model, base_url)
         found = self._remembered.get(key)
         if found is None:
-            found = self._look_up(self._canonical(provider), model, base_url)
+            found = self._look_up(self.canonical(provider), model, base_url)
             if len(self._remembered) >= _MOST_REMEMBERED:
                 self._remembered.clear()
             self._remembered[key] = found
@@ -392,7 +406,7 @@ class Capabilities:
     def override_provider(self, provider: str, what: Capability | Profile | Mapping[str, JSONValue]) -> None:
         """Say what the models of a provider can do, at whatever host."""
         fields = _fields(what, f"the override of `{provider}`")
-        self._change(providers={**self._api.providers, self._canonical(provider): fields})
+        self._change(providers={**self._api.providers, self.canonical(provider): fields})
 
     def override_upstream(self, base_url: str, what: Capability | Profile | Mapping[str, JSONValue]) -> None:
         """Say what the models behind a base URL can do."""
@@ -402,7 +416,7 @@ class Capabilities:
     def override_model(self, model: str, what: Capability | Profile | Mapping[str, JSONValue]) -> None:
         """Say what one `provider:model` can do; without a provider, the model of that name anywhere."""
         fields = _fields(what, f"the override of `{model}`")
-        self._change(models={**self._api.models, self._model_key(model): fields})
+        self._change(models={**self._api.models, self.model_key(model): fields})
 
     def clear_overrides(self) -> None:
         """Take back every override made by the methods above."""
@@ -414,9 +428,9 @@ class Capabilities:
             (
                 source,
                 Overrides(
-                    _keyed(said.providers, self._canonical),
+                    _keyed(said.providers, self.canonical),
                     _keyed(said.upstreams, _place),
-                    _keyed(said.models, self._model_key),
+                    _keyed(said.models, self.model_key),
                 ),
             )
             for source, said in sources
@@ -428,12 +442,12 @@ class Capabilities:
     ) -> None:
         """Take what the model's own behaviour has shown, until `forget`."""
         layer = _Layer("learned", _fields(what, f"what was learned of `{model}`"), why)
-        self._learned[self._canonical(provider), model, _place(base_url)] = layer
+        self._learned[self.canonical(provider), model, _place(base_url)] = layer
         self._remembered.clear()
 
     def forget(self, provider: str, model: str, base_url: str) -> None:
         """Drop what was learned of a model."""
-        self._learned.pop((self._canonical(provider), model, _place(base_url)), None)
+        self._learned.pop((self.canonical(provider), model, _place(base_url)), None)
         self._remembered.clear()
 
     def extend(self, table: Table) -> None:
@@ -441,14 +455,6 @@ class Capabilities:
         self._table = table.over(self._table)
         self._aliases |= {alias: row.name for row in table.providers.values() for alias in row.aliases}
         self._remembered.clear()
-
-    def _canonical(self, provider: str) -> str:
-        name = provider.strip().lower()
-        return self._aliases.get(name, name)
-
-    def _model_key(self, model: str) -> str:
-        provider, rest = split_model(model.strip())
-        return f"{self._canonical(provider) or '*'}:{rest}".lower()
 
     def _change(self, **scopes: dict[str, JSONObject]) -> None:
         self._api = msgspec.structs.replace(self._api, **scopes)
