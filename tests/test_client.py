@@ -228,7 +228,11 @@ def _history(call_id: str) -> list[dict[str, Any]]:
     function = {"name": "get_weather", "arguments": '{"city": "Paris"}'}
     return [
         *QUESTION,
-        {"role": "assistant", "content": None, "tool_calls": [{"id": call_id, "type": "function", "function": function}]},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": call_id, "type": "function", "function": function}],
+        },
         {"role": "tool", "tool_call_id": call_id, "content": "sunny"},
     ]
 
