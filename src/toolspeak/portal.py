@@ -1,7 +1,6 @@
 """A bridge for callers who do not speak asyncio: one event loop in a thread of its own.
 
-Started when it is first needed, ended when it is closed or the program ends. Above: `client`. Below: nothing of
-toolspeak.
+Started when it is first needed, ended when it is closed or the program ends. Above: `client`. Below: `errors`.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ import asyncio
 import threading
 from collections.abc import Coroutine
 from concurrent.futures import CancelledError as FutureCancelled
+from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from .errors import UsageError
@@ -31,11 +31,10 @@ class Portal:
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """The result of a coroutine. An interrupt (Ctrl-C) cancels it."""
         try:
-            loop = self._running()
+            future = self._submit(coroutine)
         except UsageError:
             coroutine.close()
             raise
-        future = asyncio.run_coroutine_threadsafe(coroutine, loop)
         try:
             return future.result()
         except FutureCancelled:
@@ -44,15 +43,20 @@ class Portal:
             future.cancel()
             raise
 
-    def _running(self) -> asyncio.AbstractEventLoop:
+    def _submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        # Under the lock, so that `close` comes either before, and is noticed, or after, and cancels it.
         with self._lock:
             if self._closed:
                 raise UsageError("the client is closed", hint="make a new one")
+            if self._thread is threading.current_thread():
+                raise UsageError(
+                    "a coroutine of the client waits for the client itself", hint="use `AsyncClient` there"
+                )
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._thread = threading.Thread(target=_serve, args=(self._loop,), name="toolspeak", daemon=True)
                 self._thread.start()
-            return self._loop
+            return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def close(self) -> None:
         """End the loop and everything that still runs in it."""
@@ -62,7 +66,8 @@ class Portal:
             self._loop = self._thread = None
         if loop is not None and thread is not None:
             loop.call_soon_threadsafe(loop.stop)
-            thread.join()
+            if thread is not threading.current_thread():
+                thread.join()
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncGenerator
+from typing import assert_never
 
 from .core.engine import Action, Ask, Done, Emit, Engine, Outcome, Stop
 from .core.events import Event, Failure
@@ -17,7 +18,7 @@ __all__ = ["Turn", "error_after"]
 
 
 class Turn:
-    """Iterate over it for the events, batch by batch; `outcome` is there when it is over.
+    """Iterate over `batches()` for the events; `outcome` is there when it is over.
 
     Closing the iterator cancels whatever is under way upstream.
     """
@@ -37,7 +38,7 @@ class Turn:
             while True:
                 while self._actions:
                     action = self._actions.popleft()
-                    if type(action) is Emit:
+                    if isinstance(action, Emit):
                         yield action.events
                     elif isinstance(action, Done):
                         self.outcome = action.outcome
@@ -48,7 +49,7 @@ class Turn:
         finally:
             await self._hang_up()
 
-    async def _carry_out(self, action: Action) -> None:
+    async def _carry_out(self, action: Ask | Stop) -> None:
         match action:
             case Ask(number, request):
                 await self._hang_up()
@@ -57,7 +58,7 @@ class Turn:
             case Stop():
                 await self._hang_up()
             case _:
-                raise AssertionError(action)
+                assert_never(action)
 
     async def _listen(self) -> None:
         """One read."""

@@ -24,28 +24,25 @@ class Formatted(msgspec.Struct, frozen=True):
 
 
 def checked_format(text: str, wanted: ResponseFormat) -> Formatted:
-    """The answer as strict JSON that fits the schema asked for; a strict one stays as it is."""
-    value, strict = _read(text)
-    if value is None and not strict:
+    """The answer as strict JSON that fits what was asked for; one that is and does already stays as it is."""
+    try:
+        value, notes = _read(text)
+    except ValueError:
         return Formatted(text, problem="the answer is not JSON")
     if wanted.schema is None:
         problem = "" if is_object(value) else "the answer is not a JSON object"
     else:
-        problem = "; ".join(ArgumentSchema.of(wanted.schema).problems(value))
+        aligned = ArgumentSchema.of(wanted.schema).align(value)
+        value, notes, problem = aligned.value, (*notes, *aligned.notes), "; ".join(aligned.problems)
     if problem:
         return Formatted(text, problem=problem)
-    if strict:
-        return Formatted(text)
-    return Formatted(msgspec.json.encode(value).decode(), (Note("format_repaired", "the answer was not strict JSON"),))
+    return Formatted(msgspec.json.encode(value).decode(), notes) if notes else Formatted(text)
 
 
-def _read(text: str) -> tuple[JSONValue, bool]:
-    """The value in the text, and whether the text is strictly JSON."""
+def _read(text: str) -> tuple[JSONValue, tuple[Note, ...]]:
+    """The value in the text, and what had to be done to find it."""
     try:
-        return msgspec.json.decode(text), True
-    except msgspec.DecodeError:
-        pass
-    try:
-        return loads(text), False
-    except ValueError:
-        return None, False
+        return msgspec.json.decode(text), ()
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        # Not JSON, half of a surrogate pair, too deep: what the lenient reader makes of it counts.
+        return loads(text), (Note("format_repaired", "the answer was not strict JSON"),)

@@ -10,7 +10,7 @@ Above: `engine`. Below: `events`, `refusals`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, assert_never
 
 from .events import CallArgs, CallEnd, CallStart, Event, Noted, TextDelta
 from .model import Note, ToolChoice
@@ -21,9 +21,6 @@ __all__ = ["Gate", "TextPolicy"]
 #: What happens to text. `live`: it flows. `opening`: its beginning is held while it may be a refusal.
 #: `until_call`: held until a call leaves. `to_end`: held until the engine lets it go. `never`: thrown away.
 TextPolicy = Literal["live", "opening", "until_call", "to_end", "never"]
-
-#: How much of an opening is held at most.
-MAX_OPENING = 160
 
 
 class _Passing:
@@ -49,27 +46,33 @@ class Gate:
         self._text: TextPolicy = "live"
         self._open = True  # text flows
         self._held: list[str] = []
-        self._held_size = 0
         self._calls: dict[int, _Passing | None] = {}  # of this answer; None: it does not leave
-        self._dangling: _Passing | None = None  # announced, but nothing of its arguments has left
+        self._waiting: list[_Passing] = []  # announced, but nothing of their arguments has left
         self._ids: set[str] = set()
         self._next = 0
+        self._spoiled = False
         self.passed = 0  # valid calls that have left
         self.text_left = False
-        self.spoiled = False  # a call has left that turned out to be wrong: nothing can be done about it
+
+    @property
+    def spoiled(self) -> bool:
+        """Whether a call has left, or part of one, that cannot be used: nothing can be done about it any more."""
+        return self._spoiled or any(call.bytes_left for call in self._announced())
+
+    def _announced(self) -> list[_Passing]:
+        """The calls of this answer whose name has left and whose end has not."""
+        return [call for call in self._calls.values() if call is not None and call.index >= 0]
 
     # ---- answers
 
     def begin(self, text: TextPolicy) -> None:
         """Another answer comes."""
-        for passing in self._calls.values():
-            if passing is not None and passing.index >= 0 and not passing.bytes_left:
-                self._dangling = passing
+        self._spoiled = self.spoiled
+        self._waiting += [call for call in self._announced() if not call.bytes_left]
         self._calls = {}
         self._text = text
         self._open = text == "live"
         self._held = []
-        self._held_size = 0
 
     @property
     def held_text(self) -> str:
@@ -87,12 +90,13 @@ class Gate:
         return [TextDelta(held)]
 
     def finish(self) -> list[Event]:
-        """The turn is over: a call that was announced and never made is closed."""
-        passing, self._dangling = self._dangling, None
-        if passing is None:
-            return []
-        note = Note("arguments_invalid", f"`{passing.name}` was announced, but never made")
-        return [CallArgs(passing.index, "{}"), CallEnd(passing.index, False, (note,))]
+        """The turn is over: calls that were announced and never made are closed."""
+        events: list[Event] = []
+        for passing in self._waiting:
+            note = Note("arguments_invalid", f"`{passing.name}` was announced, but never made")
+            events += [CallArgs(passing.index, "{}"), CallEnd(passing.index, False, (note,))]
+        self._waiting = []
+        return events
 
     # ---- events
 
@@ -100,19 +104,14 @@ class Gate:
         """What leaves now."""
         out: list[Event] = []
         for event in events:
-            kind = type(event)
-            if kind is TextDelta:
+            if type(event) is TextDelta:
                 if self._open:
                     self.text_left = True
                     out.append(event)
                 else:
-                    self._hold(event.text, out)  # type: ignore[union-attr]
-            elif kind is CallArgs:
-                self._args(event, out)  # type: ignore[arg-type]
-            elif kind is CallStart:
-                self._start(event, out)  # type: ignore[arg-type]
-            elif kind is CallEnd:
-                self._end(event, out)  # type: ignore[arg-type]
+                    self._hold(event.text, out)
+            elif isinstance(event, CallStart | CallArgs | CallEnd):
+                self._call(event, out)
             else:
                 out.append(event)
         return out
@@ -121,11 +120,19 @@ class Gate:
         if self._text == "never":
             return
         self._held.append(text)
-        self._held_size += len(text)
-        if self._text == "opening":
-            opening = self._held_size <= MAX_OPENING and may_open_refusal(self.held_text)
-            if not opening:
-                out.extend(self.release())
+        if self._text == "opening" and not may_open_refusal(self.held_text):
+            out.extend(self.release())
+
+    def _call(self, event: CallStart | CallArgs | CallEnd, out: list[Event]) -> None:
+        match event:
+            case CallArgs():
+                self._args(event, out)
+            case CallStart():
+                self._start(event, out)
+            case CallEnd():
+                self._end(event, out)
+            case _:
+                assert_never(event)
 
     def _start(self, event: CallStart, out: list[Event]) -> None:
         refused = self._refusal(event.name)
@@ -141,21 +148,19 @@ class Gate:
         """Why a call of this name may not leave."""
         if not self._choice.permits(name):
             return "call_not_allowed"
-        announced = sum(1 for call in self._calls.values() if call is not None and call.index >= 0)
-        if self._choice.single and (self.passed or announced):
+        if self._choice.single and self._next and all(call.name != name for call in self._waiting):
             return "extra_call_dropped"
         return ""
 
     def _announce(self, passing: _Passing, out: list[Event]) -> None:
         if self._text in ("opening", "until_call"):
             out.extend(self.release())
-        waiting, self._dangling = self._dangling, None
-        if waiting is not None and waiting.name == passing.name:
-            passing.index = waiting.index
-            return
-        if waiting is not None:
-            self._dangling = waiting
-            out.extend(self.finish())
+        for waiting in self._waiting:
+            if waiting.name == passing.name:
+                self._waiting.remove(waiting)
+                passing.index = waiting.index
+                return
+        out.extend(self.finish())
         passing.index = self._next
         self._next += 1
         out.append(CallStart(passing.index, passing.name, self._unique(passing)))
@@ -185,10 +190,10 @@ class Gate:
         elif passing.index < 0:
             out.extend(Noted(note) for note in event.notes)
         elif passing.bytes_left:
-            self.spoiled = True
+            self._spoiled = True
             out.append(CallEnd(passing.index, False, event.notes))
         else:
-            self._dangling = passing
+            self._waiting.append(passing)
             out.extend(Noted(note) for note in event.notes)
 
     def _end_valid(self, passing: _Passing, event: CallEnd, out: list[Event]) -> None:

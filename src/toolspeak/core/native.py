@@ -2,25 +2,53 @@
 
 The arguments of a native call are text that a model wrote, too: they are repaired, aligned and judged by the
 same builder as every other call, so that nothing behind this module knows where a call came from. Above:
-`readings`. Below: `builder`, `lenient_json`.
+`readings`, and `envelope` for `JsonPieces`. Below: `builder`, `lenient_json`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import assert_never
 
 from .builder import CallBuilder
 from .desk import Desk
 from .events import CallArgs, CallEnd, CallStart, Event
 from .evidence import Evidence, Policy
-from .lenient_json import Transducer
+from .lenient_json import Token, Transducer
 from .model import Note, Tool
 
-__all__ = ["NativeCalls"]
+__all__ = ["JsonPieces", "NativeCalls"]
 
-#: How much of what stands behind the arguments is shown.
+#: How much of what stands behind a value is kept and shown; a model may write any amount there.
 _SHOWN = 64
 _EVIDENCE = Evidence(dialect="native", wrapper="strong")
+
+
+class JsonPieces:
+    """One value that comes in pieces, and the beginning of what stands behind it."""
+
+    def __init__(self) -> None:
+        self.json = Transducer()
+        self._unread = ""
+
+    def feed(self, piece: str, final: bool = False) -> Iterator[list[Token]]:
+        """The tokens as they become certain; `json` stands right behind them each time. To be read to its end."""
+        json = self.json
+        text = self._unread + piece if self._unread else piece
+        pos, stuck = 0, False
+        while json.status == "open" and not stuck:
+            new = json.feed(text, pos, final, pause=True)
+            tokens, json.tokens = json.tokens, []
+            stuck = new == pos and not tokens
+            pos = new
+            if tokens:
+                yield tokens
+        self._unread = text[pos:] if json.status == "open" else text[pos:].lstrip()[:_SHOWN]
+
+    @property
+    def behind(self) -> str:
+        """What stands behind the value, shortened."""
+        return self._unread.rstrip() if self.json.status == "complete" else ""
 
 
 class _NativeCall:
@@ -29,8 +57,7 @@ class _NativeCall:
     def __init__(self, desk: Desk, name: str) -> None:
         self._builder = CallBuilder(desk, _EVIDENCE)
         self._accepted = self._builder.take_name(name)
-        self._json = Transducer()
-        self._unread = ""
+        self._pieces = JsonPieces()
         self._begun = False  # something other than white space has come
 
     @property
@@ -38,55 +65,51 @@ class _NativeCall:
         """The number of the call, once it has gone out."""
         return self._builder.index
 
-    def feed(self, fragment: str) -> None:
+    def feed(self, fragment: str, final: bool = False) -> None:
         """A piece of the arguments."""
         if not self._accepted:
             return
-        text = self._unread + fragment if self._unread else fragment
-        self._begun = self._begun or not text.isspace()
-        read = self._json.feed(text)
-        self._unread = text[read:]
-        self._flow()
-
-    def _flow(self) -> None:
-        if self._json.tokens:
-            tokens, self._json.tokens = self._json.tokens, []
+        self._begun = self._begun or bool(fragment.strip())
+        tokens = [token for certain in self._pieces.feed(fragment, final) for token in certain]
+        if tokens:
             self._builder.tokens(tokens)
 
     @property
     def complete(self) -> bool:
         """Whether nothing is missing."""
-        return self._json.status == "complete"
+        return self._pieces.json.status == "complete"
 
     def end(self, cut: bool) -> None:
         """The arguments are over; `cut`: because the upstream stopped in their middle."""
         if not self._accepted:
             return
-        if cut and self._json.status == "open":
+        json = self._pieces.json
+        if cut and json.status == "open":
             self._builder.cut()
             return
         if self._begun:
             self._read_rest()
-        if self._json.status == "hopeless":
+        if json.status == "hopeless":
             self._builder.fail("not_json")
         else:
             self._builder.end()
 
     def _read_rest(self) -> None:
-        read = self._json.feed(self._unread, final=True)
-        rest = self._unread[read:].strip()
-        self._json.close_all()  # the upstream says that the call is whole, so its closers may be missing
-        self._flow()
-        self._builder.note(*self._json.notes)
-        if rest:
-            self._builder.note(Note("trailing_text", rest[:_SHOWN]))
+        self.feed("", final=True)
+        json = self._pieces.json
+        json.close_all()  # the upstream says that the call is whole, so its closers may be missing
+        self._builder.tokens(json.tokens)
+        self._builder.note(*json.notes)
+        if self._pieces.behind:
+            self._builder.note(Note("trailing_text", self._pieces.behind))
 
 
 class NativeCalls:
-    """The native calls of one answer. Their own numbers and ids may be anything; ours are in order."""
+    """The native calls of one answer. Their own numbers and ids may be anything; ours are in order, from `first`."""
 
-    def __init__(self, tools: tuple[Tool, ...], policy: Policy) -> None:
+    def __init__(self, tools: tuple[Tool, ...], policy: Policy, first: int = 0) -> None:
         self._desk = Desk(tools, policy)
+        self._first = first
         self._open: dict[int, _NativeCall] = {}
         self._ids: dict[int, str] = {}  # by our numbers
 
@@ -122,8 +145,15 @@ class NativeCalls:
         self._open.pop(index).end(cut)
 
     def _collect(self) -> list[Event]:
-        events = self._desk.collect()
-        return [self._with_id(event) if isinstance(event, CallStart) else event for event in events]
+        return [self._numbered(event) for event in self._desk.collect()]
 
-    def _with_id(self, event: CallStart) -> CallStart:
-        return CallStart(event.index, event.name, self._ids.get(event.index, ""))
+    def _numbered(self, event: Event) -> Event:
+        match event:
+            case CallArgs(index, fragment):
+                return CallArgs(index + self._first, fragment)
+            case CallStart(index, name):
+                return CallStart(index + self._first, name, self._ids[index])
+            case CallEnd(index, valid, notes):
+                return CallEnd(index + self._first, valid, notes)
+            case _:
+                return event

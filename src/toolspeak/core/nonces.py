@@ -24,12 +24,18 @@ _LENGTH = 7
 def nonces_of(secret: bytes, tenant: str, messages: tuple[Message, ...]) -> Callable[[int], str]:
     """The nonces of a conversation, by counter: the next one serves where the first stands in some text."""
     system = next((message.text for message in messages if message.role == "system"), "")
-    first = next((message.text for message in messages if message.role == "user"), "")
-    seed = b"\x00".join(part.encode("utf-8", "surrogatepass") for part in (tenant, system, first))
+    user = next((message.text for message in messages if message.role == "user"), "")
+    seed = b"".join(_field(part) for part in (tenant, system, user))
 
     def nonce(counter: int) -> str:
         digest = hmac.new(secret, seed + counter.to_bytes(4, "big"), hashlib.sha256).digest()
-        first = _ALPHABET[digest[0] % _LETTERS]  # a letter, so that it is a word in every dialect
-        return first + "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[1:_LENGTH])
+        letter = _ALPHABET[digest[0] % _LETTERS]  # a letter, so that it is a word in every dialect
+        return letter + "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[1:_LENGTH])
 
     return nonce
+
+
+def _field(text: str) -> bytes:
+    """The text with its length before it, so that no two conversations look alike, whatever stands in them."""
+    data = text.encode("utf-8", "surrogatepass")
+    return len(data).to_bytes(8, "big") + data

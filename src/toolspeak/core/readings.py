@@ -1,13 +1,14 @@
 """How the answer to one request is read: upstream events in, events of the turn out.
 
 One small class for each way: `Relay` takes everything as it is, `Answer` takes native calls and finds those that
-were written as text, `Envelope` reads the document of that plan. All have `feed(event)` and `close(cut)`. Above: `engine`. Below: `reader`, `native`, `envelope`.
+were written as text, `Envelope` reads the document of that plan. All have `feed(event)` and `close(cut)`.
+Above: `engine`. Below: `reader`, `native`, `envelope`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -46,7 +47,7 @@ class Relay:
 
 
 #: Native calls are numbered from here, so that they never meet those found in the text of the same answer.
-_NATIVE_FROM = 1000
+_NATIVE_FROM = 1_000_000
 
 
 class Answer:
@@ -65,7 +66,7 @@ class Answer:
         scan: bool = True,
     ) -> None:
         self._scanner = Scanner(tools, "auto", policy, nonce, untrusted) if scan else None
-        self._calls = NativeCalls(tuple(tools), policy) if nonce is None else None
+        self._calls = NativeCalls(tuple(tools), policy, _NATIVE_FROM) if nonce is None else None
 
     def feed(self, event: Event) -> list[Event]:
         if type(event) is TextDelta:
@@ -76,68 +77,95 @@ class Answer:
 
     def _native(self, event: CallStart | CallArgs | CallEnd) -> list[Event]:
         if self._calls is not None:
-            return _renumbered(self._calls.feed(event))
+            return self._calls.feed(event)
         if isinstance(event, CallStart):
             return [Noted(Note("native_call_ignored", f"`{event.name}` was called without the mark"))]
         return []
 
     def close(self, cut: bool) -> list[Event]:
         events = self._scanner.close() if self._scanner is not None else []
-        return events + (_renumbered(self._calls.close(cut)) if self._calls is not None else [])
+        return events + (self._calls.close(cut) if self._calls is not None else [])
 
 
-def _renumbered(events: list[Event]) -> list[Event]:
-    return [
-        msgspec.structs.replace(event, index=event.index + _NATIVE_FROM)
-        if isinstance(event, CallStart | CallArgs | CallEnd)
-        else event
-        for event in events
-    ]
+class _Reader(Scanner):
+    """The reader of text, whose desk another reader of the same answer may use."""
+
+    @property
+    def desk(self) -> Desk:
+        return self._desk
 
 
 class Envelope:
-    """Reads the document of the envelope plan; an answer that does not begin like one is read as text."""
+    """Reads the document of the envelope plan; an answer that is no such document is read as text."""
 
     def __init__(
         self, tools: Sequence[Tool], policy: Policy, nonce: str | None = None, untrusted: Sequence[str] = ()
     ) -> None:
-        self._desk = Desk(tuple(tools), policy, nonce)
-        self._text = Answer(tools, policy, nonce=nonce, untrusted=untrusted)
-        self._document: EnvelopeReader | None = None
-        self._decided = False
-        self._said: list[str] = []  # of an answer that is no document, until it is known what it is
+        self._scanner = _Reader(tools, "auto", policy, nonce, untrusted)
+        self._calls = Answer(tools, policy, nonce=nonce, scan=False)  # an upstream may call whatever it was asked
+        self._document = EnvelopeReader(self._scanner.desk)
+        #: `maybe`: it begins like a document, but has said nothing that only an envelope says.
+        self._way: Literal["unknown", "maybe", "document", "text"] = "unknown"
+        self._raw: list[str] = []  # what has come, until it is known what it is
+        self._said: list[str] = []  # the text of an answer that is no document, held to its end
 
     def feed(self, event: Event) -> list[Event]:
         if type(event) is not TextDelta:
-            return [event]
-        if not self._decided and not event.text.isspace():
-            self._decided = True
-            if event.text.lstrip().startswith("{"):
-                self._document = EnvelopeReader(self._desk)
-        if self._document is not None:
-            return self._document.feed(event.text)
-        return self._held(self._text.feed(event))
+            return self._calls.feed(event)
+        match self._way:
+            case "document":
+                return self._document.feed(event.text)
+            case "text":
+                return self._held(self._scanner.feed(event.text))
+            case _:
+                self._raw.append(event.text)
+                return self._look(event.text)
+
+    def _look(self, text: str) -> list[Event]:
+        """Find out what the answer is."""
+        begins = text.lstrip()
+        if not begins and self._way == "unknown":
+            return []
+        if self._way == "unknown":
+            self._way = "maybe"
+            text = "".join(self._raw)
+            if not begins.startswith("{"):
+                return self._as_text()
+        events = self._document.feed(text)
+        if self._document.recognised:
+            self._way = "document"
+            self._raw = []
+        elif self._document.over:
+            return self._as_text()
+        return events
+
+    def _as_text(self) -> list[Event]:
+        self._way = "text"
+        raw, self._raw = "".join(self._raw), []
+        return self._held(self._scanner.feed(raw))
 
     def close(self, cut: bool) -> list[Event]:
-        if self._document is not None:
-            return self._document.close()
-        events = self._held(self._text.close(cut))
-        text = _reply_in("".join(self._said))
-        return [*events, TextDelta(text)] if text else events
+        if self._way == "document":
+            return self._document.close() + self._calls.close(cut)
+        events = self._as_text() + self._held(self._scanner.close()) + self._calls.close(cut)
+        return events + _reply_in("".join(self._said))
 
     def _held(self, events: list[Event]) -> list[Event]:
         self._said += [event.text for event in events if type(event) is TextDelta]
         return [event for event in events if type(event) is not TextDelta]
 
 
-def _reply_in(text: str) -> str:
-    """The reply of a document that stood behind something else; other text as it is."""
+def _reply_in(text: str) -> list[Event]:
+    """The reply of a document that stood among something else; other text as it is."""
     if "{" not in text:
-        return text
+        return [TextDelta(text)] if text else []
     try:
         value = loads(text)
     except ValueError:
-        return text
-    if is_object(value) and "calls" in value and isinstance(value.get("reply"), str):
-        return value["reply"]
-    return text
+        return [TextDelta(text)]
+    if not is_object(value) or "calls" not in value or "reply" not in value:
+        return [TextDelta(text)]
+    reply = value["reply"]
+    said = reply if isinstance(reply, str) else msgspec.json.encode(reply).decode() if reply is not None else ""
+    told = Noted(Note("envelope_in_text", "the envelope stood in other text, which was dropped"))
+    return [told, TextDelta(said)] if said else [told]
