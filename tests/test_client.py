@@ -31,7 +31,7 @@ WEATHER = {
 QUESTION = [{"role": "user", "content": "What is the weather in Paris?"}]
 CALL = '<tool_call>{"name": "get_weather", "arguments": {"city": "Paris"}}</tool_call>'
 #: The calls of these scripts carry no nonce.
-FIXED = {"marks": "fixed", "dialect": "hermes"}
+FIXED: dict[str, Any] = {"marks": "fixed", "dialect": "hermes"}
 
 
 def client(*turns: Any, **arguments: Any) -> tuple[ts.Client, ts.Scripted]:

@@ -149,7 +149,7 @@ class AsyncClient:
         tools: Tools = None,
         tool_choice: Choice = None,
         *,
-        timeout: float | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - of the turn, which may outlive this call in a stream
         **options: JSONValue,
     ) -> TracedReply:
         """One turn, whole. `options` are settings of this turn and fields of the request, such as `temperature`."""

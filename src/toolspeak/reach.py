@@ -42,7 +42,7 @@ def reach(model: Model, base_url: str, api_key: str, config: Config) -> Reached:
     if base_url or api_key:
         raise UsageError("`base_url` and `api_key` belong to a model that is given by name")
     if callable(model) and not hasattr(model, "open"):
-        function = FunctionUpstream(cast("ModelFunction", model))
+        function = FunctionUpstream(model)
         return Reached(function.provider, function.name, "", "openai_chat", function)
     if not hasattr(model, "open"):
         raise UsageError(

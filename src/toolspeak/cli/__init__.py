@@ -15,7 +15,10 @@ __all__ = ["main"]
 
 #: Command -> module that holds a click command named `command`.
 _COMMANDS = {
+    "config": "toolspeak.cli.config",
     "parse": "toolspeak.cli.parse",
+    "strategy": "toolspeak.cli.config_strategy",
+    "trust": "toolspeak.cli.config_trust",
 }
 
 

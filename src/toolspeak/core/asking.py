@@ -23,10 +23,22 @@ from .history import (
     since_last_user,
     untrusted_texts,
 )
-from .model import Message, Note, Options, Request, ResponseFormat, TextPart, Tool, ToolCall, ToolChoice, ToolResult
+from .model import (
+    Message,
+    Note,
+    Options,
+    Request,
+    ResponseFormat,
+    TextPart,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+)
 from .pairing import pair
 from .phases import PhaseName
 from .recovery import Fault, instruction
+from .schema import ArgumentSchema
 from .strategy import Plan, Settings
 
 __all__ = ["Asking"]
@@ -204,24 +216,24 @@ class Asking:
 
     # ---- once more
 
-    def again(self, base: Request, answer: str, fault: Fault, attempt: int) -> Request:
+    def again(self, phase: PhaseName, base: Request, answer: str, fault: Fault, attempt: int) -> Request:
         """The request once more, with what was wrong and what to do."""
         last = attempt >= self._plan.retries
-        text = instruction(fault, attempt, tools=self.offered, example=self._example(), last=last)
+        text = instruction(fault, attempt, tools=self.offered, example=self._example(phase), last=last)
         messages = base.messages
         if fault.kind in _SHOW_ANSWER and answer.strip():
             shown = answer if len(answer) <= _MAX_ANSWER else f"{answer[:_MAX_ANSWER]} [...]"
             messages = (*messages, Message("assistant", (TextPart(shown),)))
         return msgspec.structs.replace(base, messages=_appended(messages, text))
 
-    def _example(self) -> str:
+    def _example(self, phase: PhaseName) -> str:
         """How a call looks, with nothing in it that could be copied as it stands."""
-        if not self.offered or self._plan.kind == "native":
+        if not self.offered or phase == "native":
             return ""
         tool = self.offered[0]
-        properties = tool.parameters.get("properties", {}) if isinstance(tool.parameters, dict) else {}
-        sample = ToolCall(tool.name, dict.fromkeys(properties, _SAMPLE))
-        return render_calls(self._plan.dialect, [sample], self.nonce)
+        names = ArgumentSchema.of(tool.parameters).names
+        dialect = phase if phase in ("decision", "envelope") else self._plan.dialect
+        return render_calls(dialect, [ToolCall(tool.name, dict.fromkeys(names, _SAMPLE))], self.nonce)
 
 
 @cache

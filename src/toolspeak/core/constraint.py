@@ -17,7 +17,7 @@ import msgspec
 from ..errors import UsageError
 from .grammars import gbnf, lark
 from .model import JSONObject, JSONValue, Note, Tool, ToolChoice, is_array, is_object, tools_from
-from .shapes import MAX_STRING, NULL, TEXT, AnyValue, Array, Fixed, Member, Ledger, Object, Shape, Union, shape_of
+from .shapes import MAX_STRING, NULL, TEXT, AnyValue, Array, Fixed, Ledger, Member, Object, Shape, Union, shape_of
 from .strict import plain, strict, strict_schema, unstrict
 
 __all__ = [
@@ -154,25 +154,25 @@ def _cached(source: bytes) -> Constraint:
 
 
 def _compiled(wanted: _Wanted) -> Constraint:
-    notes = Ledger()
-    shape = _DOCUMENTS[wanted.name](wanted, notes)
+    ledger = Ledger()
+    shape = _DOCUMENTS[wanted.name](wanted, ledger)
     grammars = {"gbnf": gbnf, "lark": lark}
     if wanted.flavour in grammars:
-        text = grammars[wanted.flavour](shape, notes)
-        return Constraint(wanted.flavour, grammar=text, notes=notes.all(), name=wanted.name)
+        text = grammars[wanted.flavour](shape, ledger)
+        return Constraint(wanted.flavour, grammar=text, notes=ledger.all(), name=wanted.name)
     flavour: Flavour = "json_schema"
     schema = None
     if wanted.flavour == "openai_strict":
-        schema = strict(shape, "answer", notes, _FRAME_LEVELS[wanted.name])
+        schema = strict(shape, "answer", ledger, _FRAME_LEVELS[wanted.name])
         flavour = "json_schema" if schema is None else "openai_strict"
-    schema = schema or plain(shape, "answer", notes)
-    return Constraint(flavour, schema=schema, notes=notes.all(), name=wanted.name)
+    schema = schema or plain(shape, "answer", ledger)
+    return Constraint(flavour, schema=schema, notes=ledger.all(), name=wanted.name)
 
 
-def _array_of_calls(wanted: _Wanted, notes: Ledger, low: int, high: int) -> Array:
+def _array_of_calls(wanted: _Wanted, ledger: Ledger, low: int, high: int) -> Array:
     options: list[Shape] = []
     for name, parameters in wanted.tools:
-        arguments = Member("arguments", shape_of(parameters, name, notes), label=name)
+        arguments = Member("arguments", shape_of(parameters, name, ledger), label=name)
         options.append(Object((Member("name", Fixed((name,))), arguments)))
     items = Union(tuple(options)) if len(options) > 1 else options[0] if options else TEXT
     return Array(items, low, high)
@@ -183,31 +183,31 @@ def _signed(wanted: _Wanted, *members: Member) -> Object:
     return Object((*mark, *members))
 
 
-def _decision(wanted: _Wanted, notes: Ledger) -> Shape:
-    return _signed(wanted, Member("tools", _array_of_calls(wanted, notes, wanted.low, wanted.high)))
+def _decision(wanted: _Wanted, ledger: Ledger) -> Shape:
+    return _signed(wanted, Member("tools", _array_of_calls(wanted, ledger, wanted.low, wanted.high)))
 
 
-def _envelope(wanted: _Wanted, notes: Ledger) -> Shape:
+def _envelope(wanted: _Wanted, ledger: Ledger) -> Shape:
     """Calls and a text; or, where the reply has a schema, either calls or a reply."""
     if not wanted.reply:
-        calls = _array_of_calls(wanted, notes, wanted.low, wanted.high)
+        calls = _array_of_calls(wanted, ledger, wanted.low, wanted.high)
         return _signed(wanted, Member("calls", calls), Member("reply", TEXT))
-    reply = shape_of(wanted.reply[0], "reply", notes)
+    reply = shape_of(wanted.reply[0], "reply", ledger)
     if wanted.flavour == "openai_strict":
         # Strict mode takes no alternatives at the root, so that calls and reply are not tied to each other.
-        calls = _array_of_calls(wanted, notes, wanted.low, wanted.high)
+        calls = _array_of_calls(wanted, ledger, wanted.low, wanted.high)
         return _signed(wanted, Member("calls", calls), Member("reply", Union((NULL, reply)) if wanted.high else reply))
     none = _signed(wanted, Member("calls", Array(AnyValue(), 0, 0)), Member("reply", reply))
     some = _signed(
-        wanted, Member("calls", _array_of_calls(wanted, notes, 1, max(wanted.high, 1))), Member("reply", NULL)
+        wanted, Member("calls", _array_of_calls(wanted, ledger, 1, max(wanted.high, 1))), Member("reply", NULL)
     )
     if wanted.low:
         return some
     return Union((some, none)) if wanted.high else none
 
 
-def _response(wanted: _Wanted, notes: Ledger) -> Shape:
-    return shape_of(wanted.reply[0], "reply", notes)
+def _response(wanted: _Wanted, ledger: Ledger) -> Shape:
+    return shape_of(wanted.reply[0], "reply", ledger)
 
 
 #: Objects of each document that are ours: the root, and each call.

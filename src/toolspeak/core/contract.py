@@ -62,7 +62,8 @@ class Contract(msgspec.Struct, frozen=True):
     #: What it costs, as estimated.
     tokens: int
     notes: tuple[Note, ...] = ()
-    #: Texts of the contract from which a call may be copied: its own example, and code in descriptions.
+    #: Texts of the contract from which a call may be copied: its own example (without the nonce, so that any
+    #: reader finds the call in it), and code in descriptions.
     examples: tuple[str, ...] = ()
     #: What is said again near the end of long conversations.
     reminder: str = ""
@@ -75,21 +76,22 @@ class Contract(msgspec.Struct, frozen=True):
 
 # ---- tokens
 
-_PIECES = re.compile(r"[A-Za-z]+|[0-9]{1,3}|[^\sA-Za-z0-9]|\n+")
+_WORDS = re.compile(r"[A-Za-z]+")
+_REST = re.compile(r"[0-9]{1,3}|[!-/:-@\[-`{-~]{1,2}|\n+|[\U00010000-\U0010ffff]")
 #: Common words of this length are mostly one token.
-_WORD = 7
+_WORD = 6
 
 
 def estimate_tokens(text: str) -> int:
     """How many tokens the text takes at most, for ordinary text and the tokenisers of today's models.
 
-    Words and names are one token for each seven letters begun, signs one each, other scripts one for each byte
-    beyond the first of a character.
+    A word counts once for each six letters begun, as do three digits and two signs. Other scripts take up to
+    three tokens for every four bytes that their characters have beyond the first, signs like emoji one more.
     """
-    pieces = _PIECES.findall(text)
-    long = sum((len(piece) - 1) // _WORD for piece in pieces if len(piece) > _WORD)
-    wide = 0 if text.isascii() else len(text.encode("utf-8", "replace")) - len(text)
-    return len(pieces) + long + wide // 2
+    words = _WORDS.findall(text)
+    long = sum((len(word) - 1) // _WORD for word in words if len(word) > _WORD)
+    wide = 0 if text.isascii() else -(-3 * (len(text.encode("utf-8", "replace")) - len(text)) // 4)
+    return len(words) + long + len(_REST.findall(text)) + wide
 
 
 # ---- tools
@@ -239,7 +241,7 @@ def _chosen(toolset: _Toolset, fit: _Fit, choice: ToolChoice, query: str) -> tup
     tools = tuple(tool for at, tool in enumerate(toolset.tools) if at in kept)
     left = [tool.name for at, tool in enumerate(toolset.tools) if at not in kept]
     notes = [Note("tools_left_out", f"no room for {', '.join(f'`{name}`' for name in left)}")] if left else []
-    if room < 0:
+    if room < 0 and tools:
         notes.append(Note("contract_over_budget", f"`{tools[0].name}` alone takes more than there is"))
     return tools, tuple(notes)
 
@@ -272,13 +274,11 @@ def _no_call(kind: str, nonce: str | None) -> str:
 def _rule(choice: ToolChoice, used: Mapping[str, str]) -> str:
     """What `tool_choice` demands, in words."""
     names = [shown_name(name) for name in choice.allowed]
-    match choice.mode:
-        case "none":
-            return used["none"]
-        case "named":
-            return fill(used["named"], {"name": names[0] if names else "the tool"})
-        case "required" | "auto":
-            rules = [used["required"]] if choice.mode == "required" else []
+    if choice.mode == "none":
+        return used["none"]
+    if choice.mode == "named":
+        return fill(used["named"], {"name": names[0] if names else "the tool"})
+    rules = [used["required"]] if choice.mode == "required" else []
     if names:
         rules.append(fill(used["subset"], {"names": ", ".join(names)}))
     rules.append(used["single" if choice.single else "several"])
@@ -322,15 +322,15 @@ def _contract(
     mark = "" if nonce is None else " " + fill(used[row.mark], {"nonce": nonce})
     sample = toolset.sample if not left_out else example_of(tools) or _NOBODY
     tail = f"{_example(kind, fit.rung[1], sample.call, dialect, nonce, used)}\n{_rule(choice, used)}{mark}\n"
-    call = written(row.dialect or dialect, (sample.call,), nonce)
+    spoken, shown = row.dialect or dialect, (sample.call,)
     return Contract(
         stable,
         tail,
         tools,
         estimate_tokens(stable + tail),
         (*toolset.notes, *fit.notes, *left_out),
-        (*((call,) if sample.distinct else ()), *toolset.examples),
-        fill(used[row.reminder], {"call": call}),
+        (*((written(spoken, shown, None),) if sample.distinct else ()), *toolset.examples),
+        fill(used[row.reminder], {"call": written(spoken, shown, nonce)}),
     )
 
 

@@ -27,8 +27,6 @@ from .events import (
     Finish,
     FinishReason,
     Noted,
-    OpaqueSeen,
-    ReasoningDelta,
     Reply,
     TextDelta,
     UsageSeen,
@@ -249,7 +247,7 @@ class Engine:
         current.fault = fault
         self._retries += 1
         note = Noted(Note(f"retry_{fault.kind}", fault.detail))
-        request = self._asking.again(current.request, "".join(current.raw), fault, self._retries)
+        request = self._asking.again(current.phase.name, current.request, "".join(current.raw), fault, self._retries)
         # What has been streamed stays; the text of the new answer would only say it again.
         text: TextPolicy = "never" if self._gate.text_left else self._text_policy(current.phase)
         return [Emit([note]), *self._ask(current.phase, request, text)]

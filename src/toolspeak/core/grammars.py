@@ -14,7 +14,7 @@ import msgspec
 
 from .alignment import json_text
 from .digits import Pattern, digit_patterns
-from .shapes import MAX_ITEMS, MAX_STRING, AnyValue, Array, Fixed, Member, Ledger, Number, Object, Shape, Text, Union
+from .shapes import MAX_ITEMS, MAX_STRING, AnyValue, Array, Fixed, Ledger, Member, Number, Object, Shape, Text, Union
 
 __all__ = ["ANY_DEPTH", "gbnf", "lark"]
 
@@ -153,8 +153,8 @@ _FORMATS = frozenset({"date", "time", "date-time", "uuid"})
 class _Builder:
     """Collects the rules of one grammar. Equal bodies share a rule."""
 
-    def __init__(self, notes: Ledger) -> None:
-        self._notes = notes
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
         self.rules: list[Rule] = []
         self._known: dict[tuple[Expr, bool], Ref] = {}
 
@@ -189,26 +189,26 @@ class _Builder:
 
     def _text(self, shape: Text, where: str) -> Expr:
         if shape.pattern:
-            self._notes.loosen("pattern", where)
+            self._ledger.loosen("pattern", where)
         if shape.format in _FORMATS and not shape.pattern:
             return Seq((_QUOTE, _token(shape.format), _QUOTE))
         if shape.format:
-            self._notes.loosen("format", where)
+            self._ledger.loosen("format", where)
         high = MAX_STRING if shape.high is None else min(shape.high, MAX_STRING)
         if shape.low > high:
-            self._notes.loosen("minLength", where)
+            self._ledger.loosen("minLength", where)
         return Seq((_QUOTE, *_times(min(shape.low, high), high), _QUOTE))
 
     def _number(self, shape: Number, where: str) -> Expr:
         if shape.step not in (None, 1):
-            self._notes.loosen("multipleOf", where)
+            self._ledger.loosen("multipleOf", where)
         if shape.integer:
             return self._integer(shape, where)
         signed = shape.low is None or shape.low < 0
         signed = signed and (shape.above is None or shape.above < 0)
         exact = shape.low in (None, 0) and (shape.high, shape.above, shape.below) == (None, None, None)
         if not exact:
-            self._notes.loosen("minimum and maximum", where)
+            self._ledger.loosen("minimum and maximum", where)
         whole = _alt([_digits(pattern) for pattern in digit_patterns(0, None)])
         sign = (_maybe(Literally("-")),) if signed else ()
         return Seq((*sign, whole, Repeat(_token("fraction"), 0, 1), Repeat(_token("exponent"), 0, 1)))
@@ -217,7 +217,7 @@ class _Builder:
         # Bounds of integers are whole; `shapes` has rounded them.
         patterns = digit_patterns(shape.low, shape.high)  # type: ignore[arg-type]
         if not patterns:
-            self._notes.loosen("minimum and maximum", where)
+            self._ledger.loosen("minimum and maximum", where)
             patterns = digit_patterns(None, None)
         return _alt([_digits(pattern) for pattern in patterns])
 
@@ -273,7 +273,7 @@ class _Builder:
         pair = None
         if extra is not None:
             pair = self._pair(extra)
-            self._notes.add("constraint_loosened", f"a further key of `{where}` may repeat a declared one")
+            self._ledger.add("constraint_loosened", f"a further key of `{where}` may repeat a declared one")
         members = [self._member(member, where) for member in shape.members]
         required = [index for index, member in enumerate(shape.members) if member.required]
         if not required:
@@ -330,9 +330,9 @@ def _exactly(count: int) -> tuple[Expr, ...]:
     return tuple(part for part in parts if part.low)
 
 
-def _rules(shape: Shape, notes: Ledger) -> tuple[Expr, list[Rule]]:
+def _rules(shape: Shape, ledger: Ledger) -> tuple[Expr, list[Rule]]:
     """The root expression and every rule that it needs."""
-    builder = _Builder(notes)
+    builder = _Builder(ledger)
     root = builder.value(shape, "answer")
     used = dict.fromkeys(name for rule in builder.rules for name in _names(rule.body) if name in _BASICS)
     queue = list(used)
@@ -414,11 +414,11 @@ _GBNF = _Language("root", "{} ::= {}", "[{}]", "{{{}}}", "{{{},{}}}", lambda ref
 _LARK = _Language("start", "{}: {}", "/[{}]/", "~{}", "~{}..{}", _lark_name)
 
 
-def gbnf(shape: Shape, notes: Ledger) -> str:
+def gbnf(shape: Shape, ledger: Ledger) -> str:
     """The documents of a shape in GBNF."""
-    return _GBNF.text(*_rules(shape, notes))
+    return _GBNF.text(*_rules(shape, ledger))
 
 
-def lark(shape: Shape, notes: Ledger) -> str:
+def lark(shape: Shape, ledger: Ledger) -> str:
     """The documents of a shape in Lark."""
-    return _LARK.text(*_rules(shape, notes))
+    return _LARK.text(*_rules(shape, ledger))

@@ -174,7 +174,7 @@ class _Teller:
     def _part(self, part: Part, level: Literal["turns", "own"]) -> Part | None:
         match part:
             case TextPart():
-                text = neutralise(part.text, level, self._nonce if level == "own" else None)
+                text = neutralise(part.text, level, self._nonce)
                 if text == part.text:
                     return part
                 self._note("specials_neutralised", "control tokens or marks in a message are shown as text")

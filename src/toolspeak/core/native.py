@@ -74,28 +74,27 @@ class _NativeCall:
         if tokens:
             self._builder.tokens(tokens)
 
-    @property
-    def complete(self) -> bool:
-        """Whether nothing is missing."""
+    def rest(self) -> bool:
+        """No more arguments come; the answer is whether they are whole."""
+        self.feed("", final=True)
         return self._pieces.json.status == "complete"
 
     def end(self, cut: bool) -> None:
-        """The arguments are over; `cut`: because the upstream stopped in their middle."""
+        """The call is over; `cut`: because the upstream stopped in its middle."""
         if not self._accepted:
             return
         json = self._pieces.json
-        if cut and json.status == "open":
+        if not self.rest() and cut and json.status == "open":
             self._builder.cut()
             return
         if self._begun:
-            self._read_rest()
+            self._close()
         if json.status == "hopeless":
             self._builder.fail("not_json")
         else:
             self._builder.end()
 
-    def _read_rest(self) -> None:
-        self.feed("", final=True)
+    def _close(self) -> None:
         json = self._pieces.json
         json.close_all()  # the upstream says that the call is whole, so its closers may be missing
         self._builder.tokens(json.tokens)
@@ -123,7 +122,7 @@ class NativeCalls:
                     self._open[index].feed(fragment)
             case CallEnd(index):
                 # One that lacks something waits for the end of the answer, which says whether it was cut.
-                if index in self._open and self._open[index].complete:
+                if index in self._open and self._open[index].rest():
                     self._end(index, cut=False)
             case _:
                 assert_never(event)

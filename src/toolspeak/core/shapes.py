@@ -26,8 +26,8 @@ __all__ = [
     "AnyValue",
     "Array",
     "Fixed",
-    "Member",
     "Ledger",
+    "Member",
     "Number",
     "Object",
     "Shape",
@@ -169,7 +169,7 @@ class Ledger:
         return tuple(self._found)
 
 
-def shape_of(schema: JSONValue, where: str, notes: Ledger) -> Shape:
+def shape_of(schema: JSONValue, where: str, ledger: Ledger) -> Shape:
     """The shape of a schema; `None` stands for any object. `where` names it in notes.
 
     Raises `SchemaError` for what is no usable schema. One that grows too large is loosened to any object.
@@ -179,9 +179,9 @@ def shape_of(schema: JSONValue, where: str, notes: Ledger) -> Shape:
     if schema is None:
         return free
     try:
-        return _Reader(schema, notes).read(schema, where, ())
+        return _Reader(schema, ledger).read(schema, where, ())
     except _TooLarge:
-        notes.add("schema_too_large", f"`{where}` is taken as any object: its schema grows too large")
+        ledger.add("schema_too_large", f"`{where}` is taken as any object: its schema grows too large")
         return free
 
 
@@ -209,10 +209,10 @@ class _TooLarge(Exception):
 class _Reader:
     """Reads one schema document."""
 
-    def __init__(self, document: JSONValue, notes: Ledger) -> None:
+    def __init__(self, document: JSONValue, ledger: Ledger) -> None:
         self._document = document
-        self._notes = notes
-        self._floor = max(notes.left - MAX_SCHEMA_CHARS, 0)
+        self._ledger = ledger
+        self._floor = max(ledger.left - MAX_SCHEMA_CHARS, 0)
 
     def read(self, schema: JSONValue, where: str, trail: tuple[str, ...], depth: int = 0) -> Shape:
         """`trail` holds the references on the way here."""
@@ -220,18 +220,18 @@ class _Reader:
         if not is_object(schema):
             self._spend(_ANY_CHARS)
             if schema is False:
-                self._notes.add("impossible", f"nothing fits `{where}`; it is taken as anything")
+                self._ledger.add("impossible", f"nothing fits `{where}`; it is taken as anything")
             return AnyValue()
         body, trail = self._flat(schema, where, trail)
         about = body.get("description")
         about = about if isinstance(about, str) else ""
         if depth > MAX_NESTING or any(trail.count(each) > MAX_RECURSION for each in frozenset(trail)):
-            self._notes.add("recursion_loosened", f"`{where}` is nested too deep; it is taken as anything")
+            self._ledger.add("recursion_loosened", f"`{where}` is nested too deep; it is taken as anything")
             return AnyValue(about)
         self._spend(len(about))
         for keyword in _LOOSENED:
             if keyword in body:
-                self._notes.loosen(keyword, where)
+                self._ledger.loosen(keyword, where)
         place = _Place(where, trail, depth, about)
         if "const" in body or "enum" in body:
             return self._enumeration(body, place)
@@ -241,8 +241,8 @@ class _Reader:
         return self._typed(body, place)
 
     def _spend(self, chars: int) -> None:
-        self._notes.left -= chars
-        if self._notes.left < self._floor:
+        self._ledger.left -= chars
+        if self._ledger.left < self._floor:
             raise _TooLarge
 
     # ---- references and conjunctions
@@ -277,7 +277,7 @@ class _Reader:
             else:
                 target = None
         if target is None or (len(reference) > 1 and reference[1] != "/"):
-            self._notes.add("reference_loosened", f"`{reference}` in `{where}` is checked afterwards")
+            self._ledger.add("reference_loosened", f"`{reference}` in `{where}` is checked afterwards")
             return True
         return target
 
@@ -290,7 +290,7 @@ class _Reader:
             elif merged[key] != value:
                 merge = _MERGES.get(key)
                 if merge is None:
-                    self._notes.loosen(f"allOf {key}", where)
+                    self._ledger.loosen(f"allOf {key}", where)
                 else:
                     merged[key] = merge(merged[key], value)
         return merged
@@ -303,7 +303,7 @@ class _Reader:
         values = [value for value in values if not kinds or _is_of(value, kinds)]
         self._spend(sum(len(json_text(value)) for value in values))
         if not values:
-            self._notes.add("impossible", f"nothing fits `{place.where}`; it is taken as anything")
+            self._ledger.add("impossible", f"nothing fits `{place.where}`; it is taken as anything")
             return AnyValue(place.about)
         return fixed(values, place.about)
 
@@ -313,7 +313,7 @@ class _Reader:
         both = (self._both(base, branch, place) for branch in branches if branch is not False)
         options = [self.read(schema, place.where, trail, place.depth + 1) for schema, trail in both]
         if keyword == "oneOf" and not _disjoint(options):
-            self._notes.add("one_of_loosened", f"`oneOf` of `{place.where}` is enforced as `anyOf`")
+            self._ledger.add("one_of_loosened", f"`oneOf` of `{place.where}` is enforced as `anyOf`")
         return options[0] if len(options) == 1 else Union(tuple(options), place.about)
 
     def _both(self, base: JSONObject, branch: JSONValue, place: _Place) -> tuple[JSONValue, tuple[str, ...]]:
@@ -362,7 +362,7 @@ class _Reader:
         extra = None if more is False else self.read(more, f"{place.where}.*", place.trail, place.depth + 1)
         for keyword in ("minProperties", "maxProperties"):
             if keyword in body:
-                self._notes.loosen(keyword, place.where)
+                self._ledger.loosen(keyword, place.where)
         return Object(tuple(members), extra, place.about)
 
     def _array(self, body: JSONObject, place: _Place) -> Shape:
@@ -376,7 +376,7 @@ class _Reader:
         if rest is False:
             high = min(high, len(prefix))
         if low > MAX_ITEMS:
-            self._notes.loosen("minItems", place.where)
+            self._ledger.loosen("minItems", place.where)
             low = MAX_ITEMS
         high = min(self._at_least(low, high, place), MAX_ITEMS)
         shape = AnyValue() if rest is False else self.read(rest, f"{place.where}[]", place.trail, place.depth + 1)
@@ -384,7 +384,7 @@ class _Reader:
 
     def _at_least(self, low: int, high: int, place: _Place) -> int:
         if high < low:
-            self._notes.add("impossible", f"the bounds of `{place.where}` exclude everything; the lower one counts")
+            self._ledger.add("impossible", f"the bounds of `{place.where}` exclude everything; the lower one counts")
         return max(low, high)
 
 

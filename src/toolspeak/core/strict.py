@@ -15,7 +15,7 @@ import msgspec
 from .alignment import strict_json
 from .grammars import ANY_DEPTH
 from .model import JSONObject, JSONValue, Note, is_array, is_object
-from .shapes import NULL, AnyValue, Array, Fixed, Member, Ledger, Number, Object, Shape, Text, Union, shape_of
+from .shapes import NULL, AnyValue, Array, Fixed, Ledger, Member, Number, Object, Shape, Text, Union, shape_of
 
 __all__ = ["plain", "strict", "strict_schema", "unstrict"]
 
@@ -45,8 +45,8 @@ class _Plain:
 
     formats = _FORMATS
 
-    def __init__(self, notes: Ledger) -> None:
-        self.notes = notes
+    def __init__(self, ledger: Ledger) -> None:
+        self.ledger = ledger
 
     def write(self, shape: Shape, where: str, level: int = 0) -> JSONObject:
         """The schema of a shape. `level` counts the objects around it."""
@@ -95,11 +95,11 @@ class _Plain:
         if shape.pattern and _portable(shape.pattern):
             schema["pattern"] = shape.pattern
         elif shape.pattern:
-            self.notes.loosen("pattern", where)
+            self.ledger.loosen("pattern", where)
         if shape.format in self.formats:
             schema["format"] = shape.format
         elif shape.format:
-            self.notes.loosen("format", where)
+            self.ledger.loosen("format", where)
         return schema
 
     def lengths(self, shape: Text, where: str) -> JSONObject:
@@ -107,9 +107,9 @@ class _Plain:
         if shape.high is not None and shape.high <= MAX_LENGTH_BOUND:
             schema["maxLength"] = shape.high
         elif shape.high is not None:
-            self.notes.loosen("maxLength", where)
+            self.ledger.loosen("maxLength", where)
         if shape.low > MAX_LENGTH_BOUND:
-            self.notes.loosen("minLength", where)
+            self.ledger.loosen("minLength", where)
         return schema
 
     def _array(self, shape: Array, where: str, level: int) -> JSONObject:
@@ -117,7 +117,7 @@ class _Plain:
             # Few engines know `prefixItems`, so each place may hold what any of them may.
             options = (*shape.prefix, *((shape.items,) if shape.high > len(shape.prefix) else ()))
             items: Shape = Union(tuple(dict.fromkeys(options))) if len(set(options)) > 1 else options[0]
-            self.notes.loosen("prefixItems", where)
+            self.ledger.loosen("prefixItems", where)
         else:
             items = shape.items
         bounds = {"minItems": shape.low} if shape.low else {}
@@ -144,14 +144,14 @@ class _Strict(_Plain):
 
     formats = _STRICT_FORMATS
 
-    def __init__(self, notes: Ledger, levels: int) -> None:
-        super().__init__(notes)
+    def __init__(self, ledger: Ledger, levels: int) -> None:
+        super().__init__(ledger)
         #: Objects that must stay objects: the frame around what the caller described.
         self._levels = levels
         self._used = (0, 0, 0)
 
     def anything(self, where: str, level: int) -> JSONObject:
-        self.notes.add("value_narrowed", f"`{where}` can only be text, a number, true, false or null")
+        self.ledger.add("value_narrowed", f"`{where}` can only be text, a number, true, false or null")
         return self.write(_SCALARS, where, level)
 
     def fixed(self, shape: Fixed) -> JSONObject:
@@ -162,14 +162,14 @@ class _Strict(_Plain):
     def lengths(self, shape: Text, where: str) -> JSONObject:
         for word, given in (("minLength", shape.low), ("maxLength", shape.high)):
             if given:
-                self.notes.loosen(word, where)
+                self.ledger.loosen(word, where)
         return {}
 
     def object(self, shape: Object, where: str, level: int) -> JSONObject:
         if level > MAX_LEVELS or (shape.extra is not None and not shape.members):
             return self._as_text(where)
         if shape.extra is not None:
-            self.notes.add("keys_closed", f"`{where}` can only have its declared keys")
+            self.ledger.add("keys_closed", f"`{where}` can only have its declared keys")
         before = self._used
         try:
             self._count(len(shape.members), 0, sum(len(each.name) for each in shape.members))
@@ -182,7 +182,7 @@ class _Strict(_Plain):
         return {**closed, "required": [each.name for each in shape.members]}
 
     def _as_text(self, where: str) -> JSONObject:
-        self.notes.add("object_as_text", f"`{where}` is written as JSON in a string")
+        self.ledger.add("object_as_text", f"`{where}` is written as JSON in a string")
         return {"type": "string", "description": _AS_TEXT}
 
     def member(self, member: Member, where: str, level: int) -> JSONObject:
@@ -214,23 +214,23 @@ def _takes_null(shape: Shape) -> bool:
             return False
 
 
-def plain(shape: Shape, where: str, notes: Ledger) -> JSONObject:
+def plain(shape: Shape, where: str, ledger: Ledger) -> JSONObject:
     """The schema of a shape for servers that compile it to a grammar."""
-    return _Plain(notes).write(shape, where)
+    return _Plain(ledger).write(shape, where)
 
 
-def strict(shape: Shape, where: str, notes: Ledger, levels: int = 1) -> JSONObject | None:
+def strict(shape: Shape, where: str, ledger: Ledger, levels: int = 1) -> JSONObject | None:
     """The schema of a shape for strict mode, or `None`, with a note, if it cannot have one.
 
     The outermost `levels` of objects are kept whatever it costs; what is inside may become JSON in a string.
     """
     if not isinstance(shape, Object) or (shape.extra is not None and not shape.members):
-        notes.add("not_strict", f"`{where}` is not strict: that needs an object with known properties")
+        ledger.add("not_strict", f"`{where}` is not strict: that needs an object with known properties")
         return None
     try:
-        return _Strict(notes, levels).write(shape, where)
+        return _Strict(ledger, levels).write(shape, where)
     except _OverLimit:
-        notes.add("not_strict", f"`{where}` is not strict: its schema is too large")
+        ledger.add("not_strict", f"`{where}` is not strict: its schema is too large")
         return None
 
 
@@ -240,9 +240,9 @@ def strict_schema(schema: JSONValue) -> tuple[JSONValue, tuple[Note, ...]]:
     Optional properties become nullable; `unstrict` takes the nulls out again. With the note `not_strict` the schema
     comes back as it was, and must not be sent as strict.
     """
-    notes = Ledger()
-    found = strict(shape_of(schema, "arguments", notes), "arguments", notes)
-    return schema if found is None else found, notes.all()
+    ledger = Ledger()
+    found = strict(shape_of(schema, "arguments", ledger), "arguments", ledger)
+    return schema if found is None else found, ledger.all()
 
 
 def unstrict(arguments: JSONValue, schema: JSONValue) -> JSONValue:

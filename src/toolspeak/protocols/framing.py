@@ -20,6 +20,7 @@ MAX_EVENT = 16 * 1024 * 1024
 _BOM = b"\xef\xbb\xbf"
 _CR, _LF, _COLON = 13, 10, 58
 _read_text = msgspec.json.Decoder(str).decode
+_read_texts = msgspec.json.Decoder(list[str]).decode
 
 
 class ServerEvent(msgspec.Struct, frozen=True, gc=False):
@@ -119,6 +120,8 @@ class SSEDecoder:
 
     def feed(self, data: bytes) -> list[Frame]:
         """The events that these bytes complete."""
+        if data[:6] == b"data: " and self._is_one_line(data) and self.idle:
+            return [data[6:-2]]
         frames: list[Frame] = []
         if self._broken:
             return frames
@@ -137,6 +140,11 @@ class SSEDecoder:
         self._broken = True
         frames.append(FrameError(f"an event is larger than {self._limit} bytes"))
         return frames
+
+    def _is_one_line(self, data: bytes) -> bool:
+        """What most servers send: one event, on one line, in one read."""
+        end = len(data) - 2
+        return end <= self._limit and data.find(b"\n") == end and data[-1] == _LF and _CR not in data
 
     def close(self) -> list[Frame]:
         """What was still open when the stream ended."""
@@ -220,28 +228,44 @@ def encode_sse(data: bytes, event: str = "") -> bytes:
     return head + b"data: " + data + b"\n\n"
 
 
-class Template(msgspec.Struct, frozen=True, gc=False):
+class Template:
     """What the frames of a stream have in common before and behind the one text in which they differ.
 
     A read that begins with `head`, ends with `tail` and holds only JSON strings between them is, byte for byte, a
     run of frames that mean the same but for their text. So they need no parsing, and no guess is involved.
     """
 
-    head: bytes
-    tail: bytes
+    __slots__ = ("_common", "_head", "_inside", "_joint", "_tail")
+
+    def __init__(self, head: bytes, tail: bytes) -> None:
+        self._head = head
+        self._tail = tail
+        self._common = len(head) + len(tail)
+        self._joint = tail + head
+        #: Where the text stands in the one line of a frame.
+        self._inside = slice(len(head), -tail.index(b"\n"))
 
     def read(self, data: bytes) -> str | None:
         """The text of the frames, joined; None when these bytes are anything else."""
-        head, tail = len(self.head), len(self.tail)
-        if data[:head] != self.head or data[-tail:] != self.tail:
+        text = data.removeprefix(self._head).removesuffix(self._tail)
+        if len(data) - len(text) != self._common:
             return None
-        texts = data[head:-tail]
         try:
-            if len(texts) < head:
-                return _read_text(texts)
-            return "".join(map(_read_text, texts.split(self.tail + self.head)))
+            return _read_text(text)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return self._read_run(data)
+
+    def _read_run(self, data: bytes) -> str | None:
+        """The texts of several frames; to put them together again and compare is quicker than to look at each."""
+        texts = [line[self._inside] for line in data.split(b"\n")[:-1:2]]
+        if self._head + self._joint.join(texts) + self._tail != data:
+            return None
+        try:
+            read = _read_texts(b"[" + b",".join(texts) + b"]")
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
+        # More strings than frames: a frame held two, which is no JSON.
+        return "".join(read) if len(read) == len(texts) else None
 
     @classmethod
     def learn(cls, read: bytes, payload: bytes, key: bytes, text: str) -> Template | None:

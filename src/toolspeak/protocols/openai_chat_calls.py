@@ -56,9 +56,12 @@ class Assembler:
     def __init__(self) -> None:
         self._calls: list[OpenCall] = []
         self._ids: set[str] = set()
+        #: What a reader of the reply should know, by code.
+        self.notes: dict[str, str] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._calls)
+        """Whether a tool was called."""
+        return any(call.started or call.name for call in self._calls)
 
     def __getitem__(self, index: int) -> OpenCall:
         return self._calls[index]
@@ -76,6 +79,7 @@ class Assembler:
         call = self._find(piece.index, identifier, name, text)
         if call is None:
             if len(self._calls) >= MAX_CALLS:
+                self.notes["calls_dropped"] = f"more than {MAX_CALLS} calls"
                 return
             if self._calls:
                 yield from self._start(self.last)
@@ -85,9 +89,13 @@ class Assembler:
             call.name = name if name.startswith(call.name) else call.name + name
         if piece.function and text and not isinstance(body.arguments, str):
             call.notes["arguments_object"] = "the arguments came as JSON, not as text"
-        if text:
+        if text and call.custom:
+            text = escape_text(text)
+        if text and call.name:
             yield from self._start(call)
-            yield call.add(escape_text(text) if call.custom else text)
+            yield call.add(text)
+        elif text:
+            call.fragments.append(text)  # the name is late
 
     def _find(self, key: JSONValue, identifier: str, name: str, text: str) -> OpenCall | None:
         """The call that a piece belongs to; None when it begins one."""
@@ -118,16 +126,22 @@ class Assembler:
         return call
 
     def _start(self, call: OpenCall) -> Iterator[Event]:
-        if not call.started:
-            call.started = True
-            yield CallStart(call.index, call.name, call.id)
-            if call.custom:
-                yield call.add('{"input":"')
+        if call.started or not call.name:
+            return
+        call.started = True
+        yield CallStart(call.index, call.name, call.id)
+        if call.custom:
+            call.fragments.insert(0, '{"input":"')
+        if call.fragments:
+            yield CallArgs(call.index, "".join(call.fragments))
 
     def end(self, cut: bool) -> Iterator[Event]:
         """The end of the reply. `cut`: it was cut off, so a call that is not whole has no end."""
         for call in self._calls:
             yield from self._start(call)
+            if not call.name:
+                self.notes["call_without_name"] = "a call that names no tool was dropped"
+                continue
             if cut and (call is self.last if call.custom else not call.whole()):
                 continue
             if call.custom:

@@ -70,15 +70,13 @@ class ReplyEncoder:
     def encode(self, events: Iterable[Event]) -> bytes:
         """The bytes to send for these events."""
         out: list[bytes] = []
+        head, tail = self._text, self._after_text
         for event in events:
-            if self._closed:
-                break
-            if type(event) is not TextDelta:
+            if type(event) is TextDelta and self._opened and not self._closed:
+                text = event.text
+                out += (head, _encode(text) if text.isascii() else _json_text(text), tail)
+            elif not self._closed:
                 out.append(self._other(event))
-                continue
-            if not self._opened:
-                out.append(self._open())
-            out.append(self._text + _json_text(event.text) + self._after_text)
         return b"".join(out)
 
     def close(self, extension: JSONObject | None = None) -> bytes:
@@ -110,6 +108,8 @@ class ReplyEncoder:
     def _other(self, event: Event) -> bytes:
         delta: JSONObject | None = None
         match event:
+            case TextDelta(text):
+                delta = {"content": replace_surrogates(text)}
             case ReasoningDelta(text):
                 delta = {REASONING_FIELDS[0]: replace_surrogates(text)}
             case CallStart() | CallArgs() | CallEnd():
@@ -177,8 +177,6 @@ _LINE_ENDS = {
 
 
 def _json_text(text: str) -> bytes:
-    if text.isascii():
-        return _encode(text)
     return _one_line(_encode(replace_surrogates(text)))
 
 

@@ -50,6 +50,8 @@ _BODY, _STREAM = b"{[<", b"deir:"
 _BOM = b"\xef\xbb\xbf"
 #: How much of an answer is kept to show it if it cannot be read.
 _HEAD = 1000
+#: `[DONE]` with some spaces.
+_SHORT = 16
 #: Tries to learn a template, one after the other, that never fitted: then the server's chunks differ by more than text.
 _MAX_LESSONS = 8
 
@@ -71,6 +73,9 @@ class ReplyDecoder:
         self._frames = SSEDecoder()
         self._body = bytearray()
         self._over = False
+        self._final = False
+        #: The last chunk of a read and its bytes, and what was learned from it.
+        self._text: tuple[Chunk, bytes] | None = None
         self._template: Template | None = None
         self._lessons = _MAX_LESSONS
         self._repeated: Callable[[str], Event] = TextDelta
@@ -78,6 +83,8 @@ class ReplyDecoder:
         self._target: _Target = TextDelta
         self._run: list[str] = []
         self._calls = Assembler()
+        #: The call to which the last piece of one belonged.
+        self._continued: OpenCall | None = None
         self._index: JSONValue = None
         self._usage: Usage | None = None
         self._reason = ""
@@ -93,18 +100,20 @@ class ReplyDecoder:
 
     def feed(self, data: bytes) -> list[Event]:
         """The events that these bytes make certain."""
-        if self._template is not None and self._frames.idle:
+        if self._template is not None:
             text = self._template.read(data)
-            if text is not None:
+            if text:
                 self._lessons = _MAX_LESSONS
-                return [self._repeated(text)] if text else []
+                return [self._repeated(text)]
         if self._over:
             return []
         if not self._sniffed:
             data = self._sniff(data)
         if self._stream:
+            self._text = None
             for frame in self._frames.feed(data):
-                self._frame(frame, data)
+                self._frame(frame)
+            self._template = self._learn(data)
         elif len(self._body) + len(data) > MAX_BODY:
             self._fail(Failure(f"the answer is larger than {MAX_BODY} bytes", body=shorten(bytes(self._body[:_HEAD]))))
         else:
@@ -114,8 +123,9 @@ class ReplyDecoder:
     def close(self) -> list[Event]:
         """The events that only the end of the answer makes certain."""
         if self._stream:
+            self._final = True
             for frame in self._frames.close():
-                self._frame(frame, b"")
+                self._frame(frame)
             if not self._over:
                 self._end()
         elif not self._over:
@@ -165,32 +175,26 @@ class ReplyDecoder:
 
     # ------------------------------------------------------------------------------------------- reading
 
-    def _frame(self, frame: Frame, read: bytes) -> None:
+    def _frame(self, frame: Frame) -> None:
         if self._over:
             return
-        match frame:
-            case bytes():
-                payload = frame
-            case ServerEvent(payload, "error"):
-                self._fail(failure_from(_json(payload), body=payload, otherwise=shorten(payload)))
-                return
-            case ServerEvent(payload):
-                pass
-            case FrameError(message):
-                self._fail(Failure(message))
-                return
-        if payload.strip() == b"[DONE]":
+        if isinstance(frame, FrameError):
+            self._fail(Failure(frame.message))
+            return
+        payload = frame if isinstance(frame, bytes) else frame.data
+        if isinstance(frame, ServerEvent) and frame.event == "error":
+            self._fail(failure_from(_json(payload), body=payload, otherwise=shorten(payload)))
+            return
+        if len(payload) < _SHORT and payload.strip() == b"[DONE]":
             self._end()
             return
         chunk = self._chunk(payload)
         if chunk is None:
-            self._bad_event(payload, final=not read)
+            self._bad_event(payload)
             return
         self._chunks += 1
-        self._template = None  # it may speak of a call that this chunk ends
         self._read(chunk, payload)
-        if self._lessons and read:
-            self._learn(chunk, payload, read)
+        self._text = (chunk, payload)
 
     def _chunk(self, payload: bytes) -> Chunk | None:
         try:
@@ -201,10 +205,10 @@ class ReplyDecoder:
                 self._note("invalid_text", "characters that are no text were replaced")
             return chunk
 
-    def _bad_event(self, payload: bytes, final: bool) -> None:
+    def _bad_event(self, payload: bytes) -> None:
         self._bad += 1
         self._bad_body = self._bad_body or payload[:_HEAD]
-        if self._calls and not final:
+        if self._calls and not self._final:
             # What was lost may be a part of the call.
             self._fail(Failure("an event inside a call could not be read", body=shorten(payload)))
 
@@ -249,18 +253,30 @@ class ReplyDecoder:
         delta = choice.delta or choice.message
         if delta is not None:
             self._delta(delta)
-        self._usage = usage_from(choice.usage) or self._usage
+        if choice.usage is not None:
+            self._usage = usage_from(choice.usage) or self._usage
         reason = choice.finish_reason
-        if isinstance(reason, str) and reason not in ("", "null") and not self._reason:
+        if reason is not None and isinstance(reason, str) and reason not in ("", "null") and not self._reason:
             self._reason = reason
 
     def _delta(self, delta: Delta) -> None:
-        for thought in (delta.reasoning_content, delta.reasoning, delta.thinking):
-            if isinstance(thought, str) and thought:
-                self._add(ReasoningDelta, thought)
-                break
-        if delta.content is not None:
+        if delta.reasoning_content or delta.reasoning or delta.thinking:
+            self._thought(delta)
+        if delta.content:
             self._content(delta.content)
+        if delta.refusal or delta.annotations or delta.audio or delta.images or delta.reasoning_details:
+            self._aside(delta)
+        for piece in delta.tool_calls or ():
+            self._call(piece)
+        if delta.function_call is not None and not delta.tool_calls:
+            self._call(DeltaCall(function=delta.function_call))
+
+    def _thought(self, delta: Delta) -> None:
+        """Servers that fill several of these fields say the same in all of them."""
+        thoughts = (delta.reasoning_content, delta.reasoning, delta.thinking)
+        self._add(ReasoningDelta, next((thought for thought in thoughts if thought and isinstance(thought, str)), ""))
+
+    def _aside(self, delta: Delta) -> None:
         if isinstance(delta.refusal, str) and delta.refusal:
             self._note("refusal", "the upstream marked this text as a refusal")
             self._add(TextDelta, delta.refusal)
@@ -268,10 +284,6 @@ class ReplyDecoder:
             value = getattr(delta, kind)
             if value:
                 self._emit(OpaqueSeen(Opaque(kind, value)))
-        for piece in delta.tool_calls or ():
-            self._call(piece)
-        if delta.function_call is not None and not delta.tool_calls:
-            self._call(DeltaCall(function=delta.function_call))
 
     def _content(self, content: JSONValue) -> None:
         """Text, or parts as some servers list them."""
@@ -282,6 +294,9 @@ class ReplyDecoder:
                 self._content_part(part)
 
     def _content_part(self, part: JSONValue) -> None:
+        if isinstance(part, str):
+            self._add(TextDelta, part)
+            return
         kind = part.get("type") if is_object(part) else ""
         match kind:
             case "text" if isinstance(part.get("text"), str):
@@ -294,24 +309,29 @@ class ReplyDecoder:
                 self._note("content_part_dropped", shorten(str(part)))
 
     def _call(self, piece: DeltaCall) -> None:
+        self._continued = None
         for event in self._calls.add(piece):
             if isinstance(event, CallArgs):
-                self._add(self._calls[event.index], event.fragment)
+                self._continued = self._calls[event.index]
+                self._add(self._continued, event.fragment)
             else:
                 self._emit(event)
 
     # ---------------------------------------------------------------------------------------- the template
 
-    def _learn(self, chunk: Chunk, payload: bytes, read: bytes) -> None:
-        """Remember what a chunk with nothing but one text looks like."""
-        found = _only_text(chunk)
-        if found is None or self._over:
-            return
-        index, key, text = found
+    def _learn(self, read: bytes) -> Template | None:
+        """What the last chunk of a read looks like, if it holds nothing but one text."""
+        if not self._lessons or self._text is None or self._over or not self._frames.idle:
+            return None
+        found = _only_text(self._text[0])
+        if found is None or found[0] != self._index:
+            return None
+        target = self._continued if found[1] == _ARGUMENTS else self._target
+        if target is None:
+            return None
         self._lessons -= 1
-        if index == self._index:
-            self._template = Template.learn(read, payload, key, text)
-            self._repeated = self._target.add if isinstance(self._target, OpenCall) else self._target
+        self._repeated = target.add if isinstance(target, OpenCall) else target
+        return Template.learn(read, self._text[1], found[1], found[2])
 
     # --------------------------------------------------------------------------------------------- the end
 
@@ -325,6 +345,8 @@ class ReplyDecoder:
             return
         for event in self._calls.end(cut=reason in ("length", "content_filter")):
             self._emit(event)
+        for code, detail in self._calls.notes.items():
+            self._note(code, detail)
         self._last_words()
         self._emit(Finish(self._settled(reason)))
 
@@ -349,7 +371,6 @@ class ReplyDecoder:
         if self._usage is not None:
             self._emit(UsageSeen(self._usage))
         self._over = True
-        self._template = None
 
     def _fail(self, failure: Failure) -> None:
         self._last_words()
@@ -364,15 +385,23 @@ def _only_text(chunk: Chunk) -> tuple[JSONValue, bytes, str] | None:
     if choice.delta is None or choice.finish_reason is not None or choice.usage is not None:
         return None
     filled = [(name, value) for name in _FIELDS if (value := getattr(choice.delta, name))]
-    if len(filled) != 1:
+    if len(filled) != 1 or filled[0][0] not in _KEYS:
         return None
-    name, text = filled[0]
-    if name == "tool_calls":
-        name, text = "arguments", _only_arguments(text)
-    return (choice.index, b'"%s":' % name.encode(), text) if isinstance(text, str) else None
+    name, value = filled[0]
+    text = _only_arguments(value) if name == "tool_calls" else value
+    return (choice.index, _KEYS[name], text) if isinstance(text, str) else None
 
 
 _FIELDS = tuple(field.name for field in msgspec.structs.fields(Delta))
+_ARGUMENTS = b'"arguments":'
+#: Fields that are one text, or hold one, and the key before it.
+_KEYS = {
+    "content": b'"content":',
+    "reasoning_content": b'"reasoning_content":',
+    "reasoning": b'"reasoning":',
+    "thinking": b'"thinking":',
+    "tool_calls": _ARGUMENTS,
+}
 
 
 def _only_arguments(pieces: list[DeltaCall]) -> JSONValue:
