@@ -77,7 +77,7 @@ class Contract(msgspec.Struct, frozen=True):
 # ---- tokens
 
 _WORDS = re.compile(r"[A-Za-z]+")
-_REST = re.compile(r"[0-9]{1,3}|[!-/:-@\[-`{-~]{1,2}|\n+|[\U00010000-\U0010ffff]")
+_REST = re.compile(r"[0-9]{1,3}|[!-/:-@\[-`{-~]{1,2}|\n+|[À-ɏ\U00010000-\U0010ffff]")
 #: Common words of this length are mostly one token.
 _WORD = 6
 
@@ -86,7 +86,7 @@ def estimate_tokens(text: str) -> int:
     """How many tokens the text takes at most, for ordinary text and the tokenisers of today's models.
 
     A word counts once for each six letters begun, as do three digits and two signs. Other scripts take up to
-    three tokens for every four bytes that their characters have beyond the first, signs like emoji one more.
+    three tokens for every four bytes that their characters have beyond the first; accents and emoji break words up.
     """
     words = _WORDS.findall(text)
     long = sum((len(word) - 1) // _WORD for word in words if len(word) > _WORD)
