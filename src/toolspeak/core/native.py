@@ -74,8 +74,8 @@ class _NativeCall:
         if tokens:
             self._builder.tokens(tokens)
 
-    def rest(self) -> bool:
-        """No more arguments come; the answer is whether they are whole."""
+    def whole(self) -> bool:
+        """No more arguments come: are they whole?"""
         self.feed("", final=True)
         return self._pieces.json.status == "complete"
 
@@ -84,7 +84,7 @@ class _NativeCall:
         if not self._accepted:
             return
         json = self._pieces.json
-        if not self.rest() and cut and json.status == "open":
+        if not self.whole() and cut and json.status == "open":
             self._builder.cut()
             return
         if self._begun:
@@ -122,7 +122,7 @@ class NativeCalls:
                     self._open[index].feed(fragment)
             case CallEnd(index):
                 # One that lacks something waits for the end of the answer, which says whether it was cut.
-                if index in self._open and self._open[index].rest():
+                if index in self._open and self._open[index].whole():
                     self._end(index, cut=False)
             case _:
                 assert_never(event)
