@@ -38,7 +38,7 @@ from .core.strategy import Settings
 from .errors import ConfigError
 from .state import FileState, State
 
-__all__ = ["Config", "Endpoint", "Origin", "Secret", "Setting", "load", "trust", "trusted", "untrust"]
+__all__ = ["Config", "Endpoint", "Origin", "Secret", "Setting", "load", "shown_url", "trust", "trusted", "untrust"]
 
 Source: TypeAlias = Literal["flag", "env", "project", "user", "default"]
 
@@ -314,7 +314,7 @@ class Config:
         if column in _SECRETS:
             value = repr(Secret(value)) if value else ""
         elif column == "base_url":
-            value = _without_userinfo(str(value))
+            value = shown_url(str(value))
         return Setting(name, value, origin)
 
 
@@ -343,7 +343,7 @@ def _rank(origin: Origin) -> int:
     return get_args(Source).index(origin.source)
 
 
-def _without_userinfo(url: str) -> str:
+def shown_url(url: str) -> str:
     """The URL less a name and a password in it."""
     scheme, slashes, rest = url.partition("://")
     host, slash, path = rest.partition("/")
@@ -375,9 +375,14 @@ def _secret_in(path: str, where: str) -> Secret:
 
 
 def load(
-    flags: Mapping[str, JSONValue] | None = None, *, env: Mapping[str, str] | None = None, cwd: Path | None = None
+    flags: Mapping[str, JSONValue] | None = None,
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    project: bool = True,
 ) -> Config:
-    """The configuration as it is now. Flags that are None were not given.
+    """The configuration as it is now. Flags that are None were not given; without `project` no file of the
+    working directory has a say.
 
     Raises:
         ConfigError: names the file or variable, the setting, and what it may be.
@@ -390,8 +395,10 @@ def load(
         _environment_layer(environment, notes),
     ]
     user = _user_layer(environment, notes)
-    project = _project_layer(cwd or Path.cwd(), _state_file((*stronger, user), environment), notes)
-    return Config((*stronger, project, user), tuple(notes), environment)
+    files = [user]
+    if project:
+        files.insert(0, _project_layer(cwd or Path.cwd(), _state_file((*stronger, user), environment), notes))
+    return Config((*stronger, *files), tuple(notes), environment)
 
 
 def _environment_layer(environment: Mapping[str, str], notes: list[Note]) -> _Layer:
@@ -465,7 +472,7 @@ def _project_layer(folder: Path, state_file: Path, notes: list[Note]) -> _Layer:
             return _file_layer("project", path, data, None)
     except ConfigError as error:
         notes.append(Note("state_unusable", str(error)))
-    detail = f"{', '.join(ignored)} in `{path}` do not count: run `toolspeak trust` if you trust the file"
+    detail = f"`{path}` cannot set {', '.join(ignored)} until it is trusted: see `toolspeak trust`"
     notes.append(Note("untrusted_setting", detail))
     return layer
 

@@ -1,0 +1,48 @@
+"""`toolspeak trust`: let a `toolspeak.toml` of the working directory set everything, as it is now.
+
+A thin face over `toolspeak.config`; it decides nothing itself.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ..config import PROJECT_FILE, load, trust, untrust
+from .config import usage_errors
+
+__all__ = ["command"]
+
+_EXAMPLES = """\b
+Examples:
+  toolspeak trust
+  toolspeak trust path/to/toolspeak.toml
+  toolspeak trust --revoke
+  toolspeak trust --list
+"""
+
+
+@click.command("trust", epilog=_EXAMPLES)
+@click.option("--revoke", is_flag=True, help="Trust the file no longer.")
+@click.option("--list", "as_list", is_flag=True, help="Print the files that are trusted.")
+@click.argument("file", default=PROJECT_FILE)
+def command(revoke: bool, as_list: bool, file: str) -> None:
+    """Trust FILE (default: toolspeak.toml) as it is now.
+
+    A toolspeak.toml in the working directory may come from anybody. Until it is trusted it cannot say where requests
+    and keys go, which plugins are loaded, or what protects against forged calls. A change of the file ends the trust.
+    """
+    path = Path(file)
+    with usage_errors():
+        # The file in question has no say in this.
+        state = load(project=False).state()
+        if as_list:
+            for key in state.keys("trust:"):
+                click.echo(key.removeprefix("trust:"))
+        elif revoke:
+            untrust(state, path)
+            click.echo(f"`{path}` is not trusted")
+        else:
+            digest = trust(state, path)
+            click.echo(f"`{path}` is trusted as it is now (sha256 {digest[:12]}...)")
