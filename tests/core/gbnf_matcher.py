@@ -39,7 +39,7 @@ class Gbnf:
     rules: dict[str, Node] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for line in self.source.splitlines():
+        for line in self.source.removesuffix("\n").split("\n"):
             name, _, body = line.partition(" ::= ")
             assert NAME.fullmatch(name), name
             assert name not in self.rules, name
