@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from functools import cache
 from types import TracebackType
 from typing import Self
 
@@ -28,6 +29,7 @@ from .core.nonces import nonces_of
 from .core.strategy import Settings, plan
 from .core.trace import TracedReply
 from .errors import UpstreamTimeout, UsageError
+from .plugins import Plugins
 from .portal import Portal
 from .reach import Model, Reached, reach
 from .state import MemoryState, State
@@ -126,8 +128,10 @@ class AsyncClient:
     ) -> None:
         config = config if config is not None else load()
         self._known = known or capabilities()
+        plugins = _plugins(config.load_plugins)
+        plugins.extend(self._known)
         self._known.configure(*config.overrides())
-        self._reached: Reached = reach(model, base_url, api_key, config)
+        self._reached: Reached = reach(model, base_url, api_key, config, plugins)
         self._settings = _changed(config.settings_for(str(self._reached)), settings)
         memory: State = state if state is not None else MemoryState()
         self._conversation = Conversation(tenant, memory)
@@ -210,6 +214,12 @@ class AsyncClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+@cache
+def _plugins(allow: str) -> Plugins:
+    """Looked for once: what is installed does not change while a program runs."""
+    return Plugins(allow)
 
 
 def _now() -> float:

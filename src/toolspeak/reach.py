@@ -1,7 +1,7 @@
 """From what a caller calls a model to something that answers.
 
 `provider:model`, a Python function, or an upstream of the caller's own. Above: `client`. Below: the upstreams,
-`core.capability`, `config`.
+`plugins`, `config`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import msgspec
 
 from .config import Config
 from .errors import UsageError
+from .plugins import Plugins
 from .upstreams.function import FunctionUpstream, ModelFunction
 from .upstreams.seam import Upstream
 
@@ -35,10 +36,10 @@ class Reached(msgspec.Struct, frozen=True):
         return f"{self.provider}:{self.model}"
 
 
-def reach(model: Model, base_url: str, api_key: str, config: Config) -> Reached:
+def reach(model: Model, base_url: str, api_key: str, config: Config, plugins: Plugins) -> Reached:
     """Find what answers for `model`."""
     if isinstance(model, str):
-        return _by_name(model, base_url, api_key, config)
+        return _by_name(model, base_url, api_key, config, plugins)
     if base_url or api_key:
         raise UsageError("`base_url` and `api_key` belong to a model that is given by name")
     if callable(model) and not hasattr(model, "open"):
@@ -55,10 +56,15 @@ def reach(model: Model, base_url: str, api_key: str, config: Config) -> Reached:
     return Reached(upstream.provider, name, upstream.base_url, protocol, upstream)
 
 
-def _by_name(model: str, base_url: str, api_key: str, config: Config) -> Reached:
+def _by_name(model: str, base_url: str, api_key: str, config: Config, plugins: Plugins) -> Reached:
     from .upstreams.http import HttpUpstream
 
     end = config.endpoint(model, base_url)
+    key = api_key or end.api_key.reveal()
+    factory = plugins.upstream(end.provider)
+    if factory is not None:
+        own: Upstream = factory(model=end.model, base_url=end.base_url, api_key=key)
+        return Reached(end.provider, end.model, end.base_url, str(getattr(own, "protocol", "openai_chat")), own)
     if not end.base_url:
         hint = "pass `base_url`, or use a provider that the table of capabilities knows"
         raise UsageError(f"nobody knows where `{model or 'the model'}` is", hint=hint)
@@ -66,5 +72,5 @@ def _by_name(model: str, base_url: str, api_key: str, config: Config) -> Reached
     if protocol is None:
         hint = "use its OpenAI-compatible address as `base_url`, with the protocol `openai`"
         raise UsageError(f"the protocol `{end.protocol}` is not spoken yet", hint=hint)
-    upstream = HttpUpstream(end.base_url, api_key or end.api_key.reveal(), protocol, provider=end.provider)
+    upstream = HttpUpstream(end.base_url, key, protocol, provider=end.provider)
     return Reached(end.provider, end.model, end.base_url, protocol, upstream)

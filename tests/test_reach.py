@@ -1,0 +1,78 @@
+"""What answers for a model, by whatever a caller calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import toolspeak as ts
+from toolspeak.config import load
+from toolspeak.plugins import Plugins
+from toolspeak.reach import reach
+from toolspeak.upstreams.function import FunctionUpstream
+from toolspeak.upstreams.http import HttpUpstream
+
+
+class NoPlugins(Plugins):
+    """None is installed but the one given."""
+
+    def __init__(self, **factories: Callable[..., Any]) -> None:
+        super().__init__("none")
+        self._factories = factories
+
+    def upstream(self, name: str) -> Callable[..., Any] | None:
+        return self._factories.get(name)
+
+
+def config(**environment: str) -> Any:
+    return load({}, env=environment)
+
+
+def test_a_name_is_a_service_at_its_providers_own_place_with_its_key():
+    reached = reach("openai:gpt-x", "", "", config(OPENAI_API_KEY="sk-1"), NoPlugins())
+    assert isinstance(reached.upstream, HttpUpstream)
+    assert (str(reached), reached.base_url, reached.protocol) == (
+        "openai:gpt-x",
+        "https://api.openai.com/v1",
+        "openai_chat",
+    )
+    assert "sk-1" not in repr(reached)
+
+
+def test_a_base_url_is_taken_as_it_is():
+    reached = reach("openai:m", "http://127.0.0.1:9000/v1", "", config(), NoPlugins())
+    assert reached.base_url == "http://127.0.0.1:9000/v1"
+
+
+def test_a_protocol_that_is_not_spoken_says_what_to_do():
+    with pytest.raises(ts.UsageError, match="OpenAI-compatible address"):
+        reach("m:x", "http://127.0.0.1:9", "", load({"protocol": "ollama"}, env={}), NoPlugins())
+
+
+def test_a_function_is_a_model():
+    def parrot(messages: list[dict[str, Any]]) -> str:
+        return messages[-1]["content"]
+
+    reached = reach(parrot, "", "", config(), NoPlugins())
+    assert isinstance(reached.upstream, FunctionUpstream)
+    assert str(reached) == "callable:parrot"
+
+
+def test_an_upstream_of_the_callers_own_is_taken_as_it_is():
+    own = ts.Scripted("Hello.", base_url="http://own.test")
+    reached = reach(own, "", "", config(), NoPlugins())
+    assert (reached.upstream, str(reached), reached.base_url) == (own, "scripted:scripted", "http://own.test")
+
+
+def test_a_plugin_serves_the_provider_that_it_names():
+    given: dict[str, str] = {}
+
+    def factory(**arguments: str) -> ts.Scripted:
+        given.update(arguments)
+        return ts.Scripted("Hello.", provider="mine")
+
+    reached = reach("mine:m", "http://mine.test", "k", config(), NoPlugins(mine=factory))
+    assert given == {"model": "m", "base_url": "http://mine.test", "api_key": "k"}
+    assert (str(reached), reached.protocol) == ("mine:m", "openai_chat")
