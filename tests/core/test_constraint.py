@@ -237,6 +237,7 @@ WIRE: list[tuple[Constraint, str, Any]] = [
     (PLAIN, "ollama", {"format": {"type": "object"}}),
     (PLAIN, "anthropic", {"output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}}}),
     (PLAIN, "gemini", {"generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": {"type": "object"}}}),
+    (GBNF, "openai_chat", {"grammar": 'root ::= "x"\n'}),
     (GBNF, "llama.cpp", {"grammar": 'root ::= "x"\n'}),
     (GBNF, "sglang", {"ebnf": 'root ::= "x"\n'}),
     (GBNF, "vllm", {"structured_outputs": {"grammar": 'root ::= "x"\n'}}),
@@ -252,7 +253,7 @@ def test_each_server_is_told_in_its_own_words(constraint: Constraint, protocol: 
     assert wire_options(constraint, protocol) == fields
 
 
-@pytest.mark.parametrize(("constraint", "protocol"), [(GBNF, "openai"), (LARK, "ollama"), (PLAIN, "smtp")])
+@pytest.mark.parametrize(("constraint", "protocol"), [(GBNF, "openai_responses"), (LARK, "ollama"), (PLAIN, "smtp")])
 def test_what_a_server_cannot_be_told_is_an_error(constraint: Constraint, protocol: str):
     with pytest.raises(UsageError):
         wire_options(constraint, protocol)

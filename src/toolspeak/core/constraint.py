@@ -256,10 +256,11 @@ def _generation_config(constraint: Constraint) -> JSONObject:
 
 
 _Write = Callable[[Constraint], JSONObject]
-#: By protocol or server: how a schema is sent, and how a grammar is, if it takes one.
+#: By protocol or server: how a schema is sent, and how a grammar is, if it takes one. OpenAI itself takes none, so
+#: that a grammar sent by its protocol is meant for a server like llama.cpp.
 _WIRE: dict[str, tuple[_Write, _Write | None]] = {
-    "openai": (_response_format, None),
-    "openai_chat": (_response_format, None),
+    "openai": (_response_format, _grammar_as("grammar")),
+    "openai_chat": (_response_format, _grammar_as("grammar")),
     "openai_responses": (_text_format, None),
     "llama.cpp": (_response_format, _grammar_as("grammar")),
     "sglang": (_response_format, _grammar_as("ebnf")),
