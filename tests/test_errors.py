@@ -57,3 +57,11 @@ def test_a_hint_stands_behind_the_message():
 def test_an_upstreams_error_tells_what_the_upstream_said():
     error = UpstreamError("refused", hint="check the key", upstream_status=401, body="no such key")
     assert (error.upstream_status, error.body, str(error)) == (401, "no such key", "refused (check the key)")
+
+
+def test_an_upstreams_error_tells_whether_and_when_to_ask_again():
+    error = UpstreamError("busy", retry_after=2.5, should_retry=True)
+    assert (error.retry_after, error.should_retry, error.kind) == (2.5, True, "upstream")
+    silent = UpstreamError("busy", kind="truncated")
+    assert (silent.retry_after, silent.should_retry, silent.kind) == (None, None, "truncated")
+    assert UpstreamTimeout("late").kind == "timeout"

@@ -89,18 +89,37 @@ class UpstreamError(ModelError):
     """The service in front of the model answered with an error, or broke off.
 
     `upstream_status` is the HTTP status it gave (0 when there was none); `body` is what it said, shortened.
+    `retry_after` is how many seconds it asks to wait, and `should_retry` whether it says that asking again helps;
+    None where it says nothing. `kind` is `upstream`, `timeout`, or `truncated` where it broke off.
     """
 
-    def __init__(self, message: str, *, hint: str = "", upstream_status: int = 0, body: str = "") -> None:
+    kind = "upstream"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        upstream_status: int = 0,
+        body: str = "",
+        kind: str = "",
+        retry_after: float | None = None,
+        should_retry: bool | None = None,
+    ) -> None:
         super().__init__(message, hint=hint)
         self.upstream_status = upstream_status
         self.body = body
+        self.retry_after = retry_after
+        self.should_retry = should_retry
+        if kind:
+            self.kind = kind
 
 
 class UpstreamTimeout(UpstreamError):
     """The service in front of the model took too long."""
 
     status = 504
+    kind = "timeout"
 
 
 class ToolSignal(ToolspeakError):

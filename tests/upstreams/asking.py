@@ -8,12 +8,25 @@ from typing import Any, TypeVar
 
 from toolspeak.core.events import Event, Reply, TextDelta, fold
 from toolspeak.core.model import Message, Request, TextPart
+from toolspeak.upstreams.retry import World
 from toolspeak.upstreams.seam import Upstream
 
 T = TypeVar("T")
 
 #: A test that hangs fails after this.
 PATIENCE = 10.0
+
+
+class Instant:
+    """A world in which no wait takes time; `waits` tells what they would have been."""
+
+    def __init__(self, chance: float = 0.0, now: float = 0.0) -> None:
+        self.waits: list[float] = []
+        self.world = World(sleep=self._sleep, chance=lambda: chance, now=lambda: now)
+
+    async def _sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        await asyncio.sleep(0)
 
 
 def request(text: str = "hello", *, stream: bool = True) -> Request:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolspeak.errors import ConfigError
-from toolspeak.upstreams.address import Address, address, header_block, secrets_in
+from toolspeak.upstreams.address import Address, address, header_block, header_lines, secrets_in
 
 
 @pytest.mark.parametrize(
@@ -58,12 +58,11 @@ WHERE = address("http://127.0.0.1:9000/v1")
 
 
 def test_headers_of_the_caller_win_over_the_usual_ones():
-    lines = header_block(WHERE, {"User-Agent": "mine", "X-Trace": "a b"}).decode().split("\r\n")
+    lines = header_block(WHERE, header_lines({"User-Agent": "mine", "X-Trace": "a b"})).decode().split("\r\n")
     assert lines == [
         "Host: 127.0.0.1:9000",
         "Content-Type: application/json",
         "Accept-Encoding: identity",
-        "Connection: close",
         "User-Agent: mine",
         "Accept: text/event-stream, application/json",
         "X-Trace: a b",
@@ -90,7 +89,7 @@ def test_headers_of_the_caller_win_over_the_usual_ones():
 )
 def test_a_header_that_could_change_the_request_is_refused_and_its_value_not_shown(name: str, value: str):
     with pytest.raises(ConfigError) as caught:
-        header_block(WHERE, {name: value})
+        header_lines({name: value})
     assert "hunter22" not in str(caught.value)
 
 

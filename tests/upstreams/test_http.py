@@ -14,12 +14,13 @@ from shutil import which
 import msgspec
 import pytest
 
-from tests.upstreams.asking import batches, reply, request, run
+from tests.upstreams.asking import Instant, batches, reply, request, run
 from tests.upstreams.loopback import Answer, Heard, always, chunked, cut, head, serving
 from toolspeak.core.events import Event, Failure, Reply, TextDelta, fold
 from toolspeak.core.model import Request, Usage
 from toolspeak.errors import ConfigError, UpstreamError, UpstreamTimeout, UsageError
-from toolspeak.upstreams.http import MOST_ERROR, HttpUpstream, Timeouts
+from toolspeak.upstreams.answer import MOST_ERROR
+from toolspeak.upstreams.http import HttpUpstream, Timeouts
 
 KEY = "sk-canary-0123456789"
 SSE = head("Content-Type: text/event-stream", "Transfer-Encoding: chunked")
@@ -74,7 +75,7 @@ def ask(answer: Answer, *, asked: Request | None = None, timeouts: Timeouts | No
 
     async def talk() -> Reply:
         async with serving(answer) as server:
-            return await reply(HttpUpstream(server.url, KEY, timeouts=timeouts), asked)
+            return await reply(HttpUpstream(server.url, KEY, timeouts=timeouts, world=Instant().world), asked)
 
     return run(talk())
 
@@ -229,7 +230,7 @@ def test_of_an_endless_error_only_the_beginning_is_read():
 
         async with serving(endless) as server:
             with pytest.raises(UpstreamError) as found:
-                await reply(HttpUpstream(server.url))
+                await reply(HttpUpstream(server.url, world=Instant().world))
             assert len(found.value.body) < 1000
 
     run(talk())
@@ -268,7 +269,7 @@ def test_an_error_event_after_text_is_a_failure():
     ("data", "message"),
     [
         (head("Content-Type: text/html") + b"<html>Sign in</html>", "web page"),
-        (head("Content-Encoding: gzip", "Content-Length: 2") + b"\x1f\x8b", "compressed"),
+        (head("Content-Encoding: br", "Content-Length: 2") + b"\x1f\x8b", "compressed"),
         (b"SSH-2.0-OpenSSH_9\r\n", "not HTTP"),
         (head("Content-Type: application/json", "Content-Length: 0"), "nothing"),
         (head("Content-Type: text/event-stream"), ""),
@@ -293,7 +294,7 @@ def test_nobody_listening_is_an_error():
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with pytest.raises(UpstreamError, match=f"cannot connect to `127.0.0.1:{port}`") as found:
-        run(reply(HttpUpstream(f"http://127.0.0.1:{port}")))
+        run(reply(HttpUpstream(f"http://127.0.0.1:{port}", world=Instant().world)))
     assert isinstance(found.value.__cause__, OSError)
 
 
@@ -408,7 +409,8 @@ def test_a_service_that_does_not_finish_its_greeting_is_a_timeout():
     async def talk() -> None:
         # It hears the client's first words about TLS and never answers.
         async with serving(_never) as server:
-            upstream = HttpUpstream(f"https://127.0.0.1:{server.port}", timeouts=Timeouts(connect=SOON))
+            timeouts = Timeouts(connect=SOON)
+            upstream = HttpUpstream(f"https://127.0.0.1:{server.port}", timeouts=timeouts, world=Instant().world)
             with pytest.raises(UpstreamTimeout, match="no connection"):
                 await reply(upstream)
 
@@ -497,7 +499,7 @@ TELLING = {
     "an event that cannot be read": SSE + chunked([b"data: {" + b"x" * 185 + KEY.encode() + b"\n\n"]),
     "not HTTP": ECHO.encode(),
     "a header of an error": head(f"X-Request-Id: {KEY}", "Content-Length: 0", status="500 Internal Server Error"),
-    "a header": head(f"Content-Encoding: {KEY}"),
+    "a header": head(f"Content-Encoding: {KEY}", "Content-Length: 0"),
 }
 
 
@@ -507,7 +509,7 @@ def test_the_key_is_in_no_error_however_the_service_tells_it(data: bytes, caplog
 
     async def talk() -> str:
         async with serving(always(data)) as server:
-            upstream = HttpUpstream(server.url, KEY)
+            upstream = HttpUpstream(server.url, KEY, world=Instant().world)
             try:
                 answer = await reply(upstream)
             except UpstreamError as error:
@@ -581,7 +583,11 @@ def _over_tls(certificate: Path, host: str, trusted: bool) -> Reply:
         offered.load_cert_chain(certificate)
         async with serving(always(*cut(ANSWERS["chunks of events"], 100)), offered) as server:
             ours = ssl.create_default_context(cafile=str(certificate)) if trusted else None
-            return await reply(HttpUpstream(f"https://{host}:{server.port}/v1", KEY, tls=ours))
+            upstream = HttpUpstream(f"https://{host}:{server.port}/v1", KEY, tls=ours)
+            try:
+                return await reply(upstream)
+            finally:
+                await upstream.close()
 
     return run(talk())
 

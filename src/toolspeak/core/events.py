@@ -128,6 +128,9 @@ class Failure(msgspec.Struct, frozen=True, tag=True):
     status: int = 0
     #: What the upstream said, shortened.
     body: str = ""
+    #: How many seconds the upstream asks to wait, and whether it says that asking again helps; None: it says nothing.
+    retry_after: float | None = None
+    should_retry: bool | None = None
 
 
 Event: TypeAlias = (

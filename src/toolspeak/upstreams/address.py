@@ -1,7 +1,7 @@
 """Where a service is, and the headers that every request to it carries.
 
 Everything that comes from a setting is checked here, once, so that nothing in it can write a line of its own into a
-request. What is refused is named, never shown: it may be a key. Above: `http`. Below: only `errors`.
+request. What is refused is named, never shown: it may be a key. Above: `service`. Below: only `errors`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 
 from ..errors import ConfigError
 
-__all__ = ["Address", "address", "header_block", "secrets_in"]
+__all__ = ["Address", "address", "header_block", "header_lines", "secrets_in"]
 
 #: A value shorter than this is no secret, and taking it out of texts would tear them.
 _SHORTEST_SECRET = 8
@@ -82,13 +82,13 @@ def _problem(url: SplitResult) -> str:
     return ""
 
 
-def header_block(where: Address, headers: Mapping[str, str]) -> bytes:
-    """The header lines that are the same for every request; `headers` win over what is sent by default.
+def header_lines(headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """The headers that every request carries; `headers` win over what is sent by default.
 
     Raises:
         ConfigError: a header cannot be sent.
     """
-    lines = {"user-agent": "User-Agent: toolspeak", "accept": "Accept: text/event-stream, application/json"}
+    lines = {"user-agent": ("User-Agent", "toolspeak"), "accept": ("Accept", "text/event-stream, application/json")}
     for name, value in headers.items():
         if not _NAME.fullmatch(name):
             raise ConfigError("the name of a header holds a character that it cannot hold")
@@ -96,14 +96,14 @@ def header_block(where: Address, headers: Mapping[str, str]) -> bytes:
             raise ConfigError(f"the header `{name}` is set by the transport")
         if not _VALUE.fullmatch(value):
             raise ConfigError(f"the value of the header `{name}` holds a character that a header cannot hold")
-        lines[name.lower()] = f"{name}: {value}"
-    fixed = [
-        f"Host: {where.authority}",
-        "Content-Type: application/json",
-        "Accept-Encoding: identity",
-        "Connection: close",
-    ]
-    return "".join(f"{line}\r\n" for line in [*fixed, *lines.values()]).encode("latin-1")
+        lines[name.lower()] = (name, value)
+    # Compressed replies are understood, but a stream that is compressed comes later and costs more.
+    return (("Content-Type", "application/json"), ("Accept-Encoding", "identity"), *lines.values())
+
+
+def header_block(where: Address, lines: Iterable[tuple[str, str]]) -> bytes:
+    """The header lines as they are sent."""
+    return "".join(f"{name}: {value}\r\n" for name, value in [("Host", where.authority), *lines]).encode("latin-1")
 
 
 def secrets_in(values: Iterable[str]) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
-"""One HTTP/1.1 response, read from bytes wherever they are cut.
+"""HTTP/1.1 responses, one after the other, read from bytes wherever they are cut.
 
-No sockets and no clock: bytes go in, the status, the headers and the bytes of the body come out. Above: `http`.
-Below: the parser of httptools, which is strict about everything that could hide a second response in the first.
+No sockets and no clock: bytes go in, the status, the headers and the bytes of the body come out. Above: `connection`,
+which has one of these for its whole life. Below: the parser of httptools, which is strict about everything that could
+hide a second response in the first.
 """
 
 from __future__ import annotations
@@ -18,20 +19,37 @@ MOST_HEAD = 64 * 1024
 
 
 class Response:
-    """A response as it arrives."""
+    """A response as it arrives; `restart` makes it ready for the next one on the same connection."""
+
+    __slots__ = ("_body", "_feed", "_parser", "_raw", "_without_body", "complete", "reusable", "started", "status")
 
     def __init__(self) -> None:
+        self._body: list[bytes] = []
+        self._parser = httptools.HttpResponseParser(self)
+        self._feed = self._parser.feed_data
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget the last response."""
         #: 0 until the status line of the final response has been read.
         self.status = 0
-        #: By lower-case name; of a header that comes twice, the last.
-        self.headers: dict[str, str] = {}
         #: All headers of the final response are there.
         self.started = False
         #: The whole response is there.
         self.complete = False
-        self._body: list[bytes] = []
+        #: It is complete, and another one may follow on the same connection.
+        self.reusable = False
+        self._raw: dict[bytes, bytes] = {}
         self._without_body = 0
-        self._parser = httptools.HttpResponseParser(self)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """By lower-case name; of a header that comes twice, the last."""
+        return {name.decode("latin-1"): value.decode("latin-1") for name, value in self._raw.items()}
+
+    def header(self, name: bytes) -> str:
+        """The value of a header, by lower-case name."""
+        return self._raw.get(name, b"").decode("latin-1")
 
     def feed(self, data: bytes) -> bytes:
         """Take what one read brought; gives the part of it that belongs to the body.
@@ -39,39 +57,49 @@ class Response:
         Raises:
             UpstreamError: this is not a response, or one with too long a head.
         """
-        if self.complete:
-            return b""
         self._without_body += len(data)
         try:
-            self._parser.feed_data(data)
+            self._feed(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            self.reusable = False
             # What stands behind a complete response is never read.
             if not self.complete:
                 raise UpstreamError(f"the answer is not HTTP: {error}") from error
         if self._without_body > MOST_HEAD:
             raise UpstreamError(f"the head of the answer is longer than {MOST_HEAD} bytes")
-        body = b"".join(self._body)
-        self._body.clear()
+        pieces = self._body
+        if not pieces:
+            return b""
+        body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        pieces.clear()
         return body
 
-    def whole(self) -> bool:
-        """Whether nothing is missing, now that the connection has ended."""
-        framed = "content-length" in self.headers or "transfer-encoding" in self.headers
-        return self.complete or (self.started and not framed)
+    def end(self) -> bool:
+        """The connection has ended. Gives whether nothing is missing."""
+        framed = b"content-length" in self._raw or b"transfer-encoding" in self._raw
+        self.reusable = False
+        self.complete = self.complete or (self.started and not framed)
+        return self.complete
 
     # What follows is called by the parser.
+
+    def on_message_begin(self) -> None:
+        """The first byte of a response: behind a complete one nobody has asked for it."""
+        self.reusable = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header, or a trailer, which nobody asked for."""
         if not self.started:
-            self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+            self._raw[name.lower()] = value
 
     def on_headers_complete(self) -> None:
         """The end of a head."""
+        if self.complete:
+            return
         status = self._parser.get_status_code()
         if status < 200:
             # An informational response: the real one follows.
-            self.headers.clear()
+            self._raw.clear()
         else:
             self.status = status
             self.started = True
@@ -84,4 +112,6 @@ class Response:
 
     def on_message_complete(self) -> None:
         """The end of a response."""
-        self.complete = self.started
+        if self.started and not self.complete:
+            self.complete = True
+            self.reusable = self._parser.should_keep_alive()

@@ -2,7 +2,7 @@
 
 Above: the client, the probe and the server, which drive the engine and know none of the bodies. Below: the
 values and the events. A body decides nothing about tools; it turns one request into events, and frees
-everything it holds when it is closed. It never retries: whoever asks decides whether to ask again.
+everything it holds when it is closed. A body may ask again by itself only while nothing has flowed, and notes it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Protocol, TypeAlias
+
+from msgspec.structs import replace
 
 from ..core.events import CallStart, Event, Failure, Finish, FinishReason, Noted, UsageSeen
 from ..core.model import Request, Usage
@@ -132,19 +134,25 @@ def _broken(batch: Batch) -> tuple[Batch, Failure] | None:
 
 def cleaned(failure: Failure, clean: Callable[[str], str]) -> Failure:
     """A failure without what nobody may see."""
-    return Failure(clean(failure.message), failure.kind, failure.status, clean(failure.body))
+    return replace(failure, message=clean(failure.message), body=clean(failure.body))
 
 
 def failure_of(error: UpstreamError) -> Failure:
     """The event that says what `error` says."""
-    kind = "timeout" if isinstance(error, UpstreamTimeout) else "upstream"
-    return Failure(str(error), kind, error.upstream_status, error.body)
+    return Failure(str(error), error.kind, error.upstream_status, error.body, error.retry_after, error.should_retry)
 
 
 def error_of(failure: Failure) -> UpstreamError:
     """The error that says what `failure` says."""
-    kind = UpstreamTimeout if failure.kind == "timeout" else UpstreamError
-    return kind(failure.message, upstream_status=failure.status, body=failure.body)
+    error = UpstreamTimeout if failure.kind == "timeout" else UpstreamError
+    return error(
+        failure.message,
+        upstream_status=failure.status,
+        body=failure.body,
+        kind=failure.kind,
+        retry_after=failure.retry_after,
+        should_retry=failure.should_retry,
+    )
 
 
 def shorten(text: str, most: int = SHORT_BODY) -> str:

@@ -1,0 +1,191 @@
+"""From the response of a service to events: one answer, whichever transport carries it.
+
+Above: `service`. Below: the codec that decodes, `decompress`, and a `Source` of bytes, which `connection` and `httpx2`
+are. An answer gives its connection back as soon as the last word has been read, and ends it when it breaks off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from ..core.events import Event, Failure, Finish, Noted, UsageSeen
+from ..core.model import Note, Request
+from ..errors import UpstreamError, UpstreamTimeout
+from .codecs import Codec, Decoder
+from .connection import Cut
+from .decompress import Inflater, inflater
+from .seam import cleaned, error_of, shorten
+
+__all__ = ["MOST_ERROR", "Answer", "Source", "answer_from", "what_it_said"]
+
+#: Of what an error says, this much is read.
+MOST_ERROR = 64 * 1024
+#: Of a page that is no answer, this much is looked at.
+_SHOWN = 4096
+
+#: What a content type says about a reply: whether it is a stream. Any other is taken to be what was asked for.
+_STREAMS = {"text/event-stream": True, "application/x-ndjson": True, "application/json": False}
+
+#: Events behind which nothing comes, and events that are no part of the answer: a failure right behind these is still
+#: a failure before the first event.
+_LAST = frozenset({Finish, Failure})
+_ASIDE = frozenset({Noted, UsageSeen})
+
+Clean = Callable[[str], str]
+
+
+class Source(Protocol):
+    """A response whose head is there."""
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """All headers, by lower-case name."""
+        ...
+
+    def header(self, name: bytes) -> str:
+        """One header, by lower-case name."""
+        ...
+
+    async def read(self) -> bytes:
+        """The next piece of the body; nothing at its end."""
+        ...
+
+    def finish(self) -> None:
+        """Nothing more will be read, and what is left is of no interest."""
+        ...
+
+    async def abandon(self) -> None:
+        """End it, wherever it is."""
+        ...
+
+
+class Answer:
+    """The events of one answer."""
+
+    def __init__(self, source: Source, first: bytes, decoder: Decoder, inflate: Inflater | None, clean: Clean) -> None:
+        #: Nothing more comes, and nothing is held.
+        self.over = False
+        self._source = source
+        self._first: bytes | None = first
+        self._decoder = decoder
+        self._inflate = inflate
+        self._clean = clean
+
+    async def first(self) -> list[Event]:
+        """The first batch that is a part of the answer, with what came before it.
+
+        Raises:
+            UpstreamError: it failed before anything had flowed.
+        """
+        before: list[Event] = []
+        while events := await self.next():
+            if type(events[-1]) is Failure and all(type(event) in _ASIDE for event in events[:-1]):
+                raise error_of(events[-1])
+            if before:
+                events = [*before, *events]
+            if self.over or any(type(event) not in _ASIDE for event in events):
+                return events
+            before = events
+        return before
+
+    async def next(self) -> list[Event]:
+        """The next batch; an empty one at the end.
+
+        Raises:
+            UpstreamError: the answer broke off.
+        """
+        try:
+            while not self.over:
+                piece, self._first = self._first, None
+                if piece is None:
+                    piece = await self._source.read()
+                events = self._decoded(piece) if piece else await self._end()
+                if events:
+                    return events
+        except (Cut, UpstreamTimeout) as error:
+            return await self._broken(error)
+        return []
+
+    async def abandon(self) -> None:
+        """Nobody wants the rest."""
+        self.over = True
+        await self._source.abandon()
+
+    def _decoded(self, piece: bytes) -> list[Event]:
+        if self._inflate is not None:
+            piece = self._inflate.feed(piece)
+        events = self._decoder.feed(piece)
+        for event in events:
+            if type(event) in _LAST:
+                return self._ended(events)
+        return events
+
+    async def _end(self) -> list[Event]:
+        """The body has ended."""
+        if self._inflate is not None and not self._inflate.whole:
+            raise Cut("the compressed reply ended before its end")
+        return self._ended(self._decoder.close())
+
+    def _ended(self, events: list[Event]) -> list[Event]:
+        """Some services keep the connection after the last word; there is nothing left to wait for."""
+        self.over = True
+        self._source.finish()
+        for at, event in enumerate(events):
+            if type(event) is Failure:
+                return [*events[:at], cleaned(event, self._clean)]
+        return events
+
+    async def _broken(self, error: UpstreamError) -> list[Event]:
+        """The end of an answer that did not come to its end; it is whole where the model had said why it stopped.
+
+        Raises:
+            UpstreamTimeout: it is not whole, and may never be.
+        """
+        await self.abandon()
+        if isinstance(error, UpstreamTimeout) and not self._decoder.finished:
+            raise error
+        events = self._ended(self._decoder.close())
+        last = next((event for event in events if type(event) in _LAST), None)
+        if isinstance(last, Finish):
+            return [Noted(Note("connection_cut", f"behind the last word: {error}")), *events]
+        said = last.body if isinstance(last, Failure) else ""
+        return [*(event for event in events if event is not last), Failure(str(error), "truncated", body=said)]
+
+
+def answer_from(source: Source, first: bytes, codec: Codec, request: Request, clean: Clean) -> Answer:
+    """The answer that a response with a good status carries; `first` is the first piece of its body.
+
+    Raises:
+        UpstreamError: it is nothing that a model could have said.
+    """
+    inflate = inflater(source.header(b"content-encoding"))
+    media = source.header(b"content-type").partition(";")[0].strip().lower()
+    if media == "text/html":
+        hint = "check the base URL; for OpenAI's protocol it usually ends in /v1"
+        said = _plain(inflate, first)[:_SHOWN].decode("utf-8", "replace")
+        message = "the service answered with a web page"
+        raise UpstreamError(message, hint=hint, upstream_status=source.status, body=shorten(clean(said)))
+    decoder = codec.decoder(_STREAMS.get(media, request.stream))
+    return Answer(source, first, decoder, inflate, clean)
+
+
+async def what_it_said(source: Source, said: bytes) -> bytes:
+    """The body of an error, as far as it can be read; whatever breaks here, the status alone is worth telling."""
+    try:
+        inflate = inflater(source.header(b"content-encoding"))
+        said = _plain(inflate, said)
+        while len(said) < MOST_ERROR and (piece := await source.read()):
+            said += _plain(inflate, piece)
+    except UpstreamError:
+        pass
+    return said[:MOST_ERROR]
+
+
+def _plain(inflate: Inflater | None, data: bytes) -> bytes:
+    return data if inflate is None else inflate.feed(data)

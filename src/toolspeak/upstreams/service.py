@@ -1,0 +1,157 @@
+"""A service that answers over HTTP, whichever transport reaches it; asked again where that helps.
+
+Above: `http` and `httpx2`, which know how to post bytes. Below: `address` (where, and with which headers), `answer`
+(response to events), `codecs`, `retry`. It follows no redirect. The key stands in one header and nowhere else: what a
+service says in an error is freed of it before anybody sees it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+
+from ..core.events import Event, Noted
+from ..core.model import Note, Request
+from ..errors import UpstreamError, UsageError
+from .address import address, header_lines, secrets_in
+from .answer import Answer, Source, answer_from, what_it_said
+from .codecs import codec
+from .connection import Timeouts
+from .retry import Budget, Retry, World, asked_wait, says_retry, wait_before
+from .seam import Batches, cleaned, error_of, failure_of, shorten
+
+__all__ = ["Service"]
+
+#: What stands in the place of a secret.
+_HIDDEN = "***"
+#: The beginning of a secret at the end of a text that was cut; anything shorter tells nothing.
+_SHORTEST_PART = 4
+
+
+class Service:
+    """What `HttpUpstream` and `Httpx2Upstream` have in common; not for use by itself."""
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str = "",
+        protocol: str = "openai_chat",
+        timeouts: Timeouts | None = None,
+        headers: Mapping[str, str] | Iterable[tuple[str, str]] = (),
+        *,
+        provider: str = "",
+        retry: Retry | None = None,
+        world: World | None = None,
+    ) -> None:
+        self._codec = codec(protocol)
+        self._address = address(base_url)
+        self.base_url = self._address.url
+        self.protocol = protocol
+        self.provider = provider or self._codec.provider
+        self.timeouts = timeouts or Timeouts()
+        given = {self._codec.key_header: f"{self._codec.key_prefix}{api_key}"} if api_key else {}
+        extra = dict(headers)
+        self._lines = header_lines(given | extra)
+        self._secrets = secrets_in([api_key, *extra.values()])
+        self._retry = retry or Retry()
+        self._world = world or World()
+        self._budget = Budget(self._retry.share)
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.base_url!r}, protocol={self.protocol!r}, provider={self.provider!r})"
+
+    def open(self, request: Request) -> Batches:
+        """Post the request and read the reply."""
+        return self._batches(request)
+
+    async def close(self) -> None:
+        """Drop every connection; exchanges under way fail."""
+        self._closed = True
+
+    async def _post(self, path: str, payload: bytes, end: float, notes: list[Event]) -> tuple[Source, bytes]:
+        """Send a request to `path` and wait for the first piece of the response's body, not longer than to `end`.
+
+        Raises:
+            UpstreamError: nothing came. Then nothing is held either.
+        """
+        raise NotImplementedError
+
+    async def _batches(self, request: Request) -> Batches:
+        answer, batch = await self._begin(request)
+        try:
+            while batch:
+                yield batch
+                batch = await answer.next()
+        except UpstreamError as error:
+            await answer.abandon()
+            yield [cleaned(failure_of(error), self._clean)]
+        finally:
+            if not answer.over:
+                await answer.abandon()
+
+    async def _begin(self, request: Request) -> tuple[Answer, list[Event]]:
+        """Ask until something flows, or asking again does not help."""
+        if self._closed:
+            raise UsageError("this upstream is closed")
+        payload = self._codec.encode(request)
+        end = asyncio.get_running_loop().time() + self.timeouts.total
+        notes: list[Event] = []
+        self._budget.asked()
+        attempt = 0
+        while True:
+            try:
+                answer, batch = await self._ask(request, payload, end, notes)
+                return answer, [*notes, *batch] if notes else batch
+            except UpstreamError as error:
+                wait = wait_before(error, attempt, self._retry, self._world.chance)
+                late = wait is None or asyncio.get_running_loop().time() + wait >= end
+                if self._closed or late or wait is None or not self._budget.spend():
+                    if attempt:
+                        error.hint = error.hint or f"asked {attempt + 1} times"
+                    raise
+                said = shorten(self._clean(str(error)))
+                notes.append(Noted(Note("upstream_retry", f"asked again after {wait:.2f} s: {said}")))
+            attempt += 1
+            await self._world.sleep(wait)
+
+    async def _ask(
+        self, request: Request, payload: bytes, end: float, notes: list[Event]
+    ) -> tuple[Answer, list[Event]]:
+        """Ask once."""
+        source, piece = await self._post(self._codec.path(request), payload, end, notes)
+        try:
+            if source.status >= 300:
+                raise await self._refused(source, piece)
+            answer = answer_from(source, piece, self._codec, request, self._clean)
+            return answer, await answer.first()
+        except BaseException:
+            await source.abandon()
+            raise
+
+    async def _refused(self, source: Source, piece: bytes) -> UpstreamError:
+        """What an answer that is no reply means."""
+        status = source.status
+        said = await what_it_said(source, piece)
+        headers = source.headers
+        source.finish()
+        if status < 400:
+            hint = "a redirect is not followed: set the base URL to where the service is"
+            return UpstreamError(f"`{self._address.authority}` answered {status}", hint=hint, upstream_status=status)
+        for secret in self._secrets:
+            said = said.replace(secret.encode("latin-1"), _HIDDEN.encode())
+        error = error_of(cleaned(self._codec.error(status, said, headers), self._clean))
+        if error.retry_after is None:
+            error.retry_after = asked_wait(headers, self._world.now)
+        if error.should_retry is None:
+            error.should_retry = says_retry(headers)
+        return error
+
+    def _clean(self, text: str) -> str:
+        """A text without the key; it may have been cut inside it."""
+        for secret in self._secrets:
+            text = text.replace(secret, _HIDDEN)
+            for size in range(len(secret) - 1, _SHORTEST_PART - 1, -1):
+                if text.endswith(secret[:size]):
+                    text = f"{text[:-size]}{_HIDDEN}"
+        return text
