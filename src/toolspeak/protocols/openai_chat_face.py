@@ -25,10 +25,10 @@ from ..core.events import (
     TextDelta,
     UsageSeen,
 )
-from ..core.literals import replace_surrogates
 from ..core.model import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_array, is_object
 from ..errors import ToolspeakError, UpstreamError
 from .openai_chat_chunks import CARRIED, failure_from, shorten
+from .openai_chat_fields import to_wire
 from .openai_chat_messages import REASONING_FIELDS
 from .openai_chat_request import LEGACY
 
@@ -52,8 +52,8 @@ class ReplyEncoder:
     """Events to the server-sent events of chat completions."""
 
     def __init__(self, request: Request, *, id: str, created: int, model: str) -> None:
-        head = _encode({"id": id, "object": "chat.completion.chunk", "created": created, "model": model})[:-1]
-        self._head = b"data: " + _one_line(head)
+        head = _line({"id": id, "object": "chat.completion.chunk", "created": created, "model": model})
+        self._head = b"data: " + head[:-1]
         self._before = self._head + b',"choices":[{"index":0,"delta":'
         self._text = self._before + b'{"content":'
         self._behind = b',"finish_reason":null}]}\n\n'
@@ -74,7 +74,7 @@ class ReplyEncoder:
         for event in events:
             if type(event) is TextDelta and self._opened and not self._closed:
                 text = event.text
-                out += (head, _encode(text) if text.isascii() else _json_text(text), tail)
+                out += (head, _encode(text) if text.isascii() else _line(text), tail)
             elif not self._closed:
                 out.append(self._other(event))
         return b"".join(out)
@@ -100,18 +100,18 @@ class ReplyEncoder:
         return self._delta({"role": "assistant", "content": ""})
 
     def _chunk(self, fields: JSONObject) -> bytes:
-        return self._head + b"," + _one_line(_encode(fields))[1:] + b"\n\n"
+        return self._head + b"," + _line(fields)[1:] + b"\n\n"
 
     def _delta(self, delta: JSONObject) -> bytes:
-        return self._before + _one_line(_encode(delta)) + self._behind
+        return self._before + _line(delta) + self._behind
 
     def _other(self, event: Event) -> bytes:
         delta: JSONObject | None = None
         match event:
             case TextDelta(text):
-                delta = {"content": replace_surrogates(text)}
+                delta = {"content": text}
             case ReasoningDelta(text):
-                delta = {REASONING_FIELDS[0]: replace_surrogates(text)}
+                delta = {REASONING_FIELDS[0]: text}
             case CallStart() | CallArgs() | CallEnd():
                 delta = self._call(event)
             case OpaqueSeen(Opaque(kind, data)) if kind in CARRIED:
@@ -130,7 +130,7 @@ class ReplyEncoder:
 
     def _fail(self, failure: Failure) -> bytes:
         self._closed = True
-        return b"data: " + _one_line(_encode({"error": _failure(failure)})) + b"\n\n"
+        return b"data: " + _line({"error": _failure(failure)}) + b"\n\n"
 
     def _call(self, event: CallStart | CallArgs | CallEnd) -> JSONObject | None:
         match event:
@@ -150,7 +150,7 @@ class ReplyEncoder:
             case CallArgs(index, fragment):
                 number = self._numbers[index]
                 return self._piece(number, {"index": number, "function": {"arguments": fragment}})
-            case CallEnd():
+            case _:
                 return None
 
     def _piece(self, number: int, call: JSONObject) -> JSONObject | None:
@@ -176,8 +176,8 @@ _LINE_ENDS = {
 }
 
 
-def _json_text(text: str) -> bytes:
-    return _one_line(_encode(replace_surrogates(text)))
+def _line(value: JSONValue) -> bytes:
+    return _one_line(to_wire(value))
 
 
 def _one_line(payload: bytes) -> bytes:
@@ -221,7 +221,7 @@ def _wire_call(call: ToolCall, custom: Iterable[str]) -> JSONObject:
     given = call.arguments.get("input")
     if call.name in custom and isinstance(given, str):
         return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": given}}
-    function = {"name": call.name, "arguments": _encode(call.arguments).decode()}
+    function = {"name": call.name, "arguments": to_wire(call.arguments).decode()}
     return {"id": call.id, "type": "function", "function": function}
 
 
@@ -230,13 +230,13 @@ def encode_reply(
 ) -> bytes:
     """The answer to a client that did not ask for a stream; an error object when the turn broke."""
     if reply.failure is not None or reply.finish_reason == "error":
-        return _encode({"error": _failure(reply.failure or Failure("the turn ended in an error"))})
+        return to_wire({"error": _failure(reply.failure or Failure("the turn ended in an error"))})
     legacy = LEGACY in request.options.extra
     called = bool(reply.calls)
-    message: JSONObject = {"role": "assistant", "content": replace_surrogates(reply.text) or (None if called else "")}
+    message: JSONObject = {"role": "assistant", "content": reply.text or (None if called else "")}
     message["refusal"] = None
     if reply.reasoning:
-        message[REASONING_FIELDS[0]] = replace_surrogates(reply.reasoning)
+        message[REASONING_FIELDS[0]] = reply.reasoning
     custom = {tool.name for tool in request.tools if tool.kind == "custom"}
     calls = [_wire_call(call, custom) for call in reply.calls]
     if called and legacy:
@@ -259,7 +259,7 @@ def encode_reply(
         ],
         "usage": _usage(reply.usage),
     }
-    return _encode(body | {"toolspeak": extension} if extension else body)
+    return to_wire(body | {"toolspeak": extension} if extension else body)
 
 
 def _carried(parts: Iterable[Opaque]) -> JSONObject:
@@ -315,4 +315,4 @@ def encode_error(error: ToolspeakError) -> tuple[int, bytes]:
     default = "invalid_request_error" if status < 500 else "server_error"
     code = _WORDS.sub("_", type(error).__name__).lower()
     body = {"message": str(error), "type": _TYPES.get(status, default), "param": None, "code": code}
-    return status, _encode({"error": body})
+    return status, to_wire({"error": body})

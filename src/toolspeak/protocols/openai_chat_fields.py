@@ -1,12 +1,16 @@
-"""Reading the fields of a request body: each reader names the field in its error. Shared words of the codec.
+"""Reading the fields of a request body, each reader naming the field in its error, and writing JSON.
 
-Above: the request and message halves of `openai_chat`. Below: `errors`.
+Above: every other module of `openai_chat`. Below: `core.model`, `errors`.
 """
 
 from __future__ import annotations
 
+import json
 from typing import Final
 
+import msgspec
+
+from ..core.literals import replace_surrogates
 from ..core.model import JSONObject, JSONValue, is_array, is_object
 from ..errors import UsageError
 
@@ -19,6 +23,7 @@ __all__ = [
     "number_field",
     "object_field",
     "text_field",
+    "to_wire",
     "without",
 ]
 
@@ -75,6 +80,17 @@ def object_field(value: JSONValue, path: str) -> JSONObject:
     if is_object(value):
         return value
     raise _wrong(path, "an object", value)
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def to_wire(value: JSONValue) -> bytes:
+    """JSON bytes of a value; half a surrogate pair, which no bytes can carry, becomes U+FFFD."""
+    try:
+        return _encode(value)
+    except UnicodeEncodeError:
+        return replace_surrogates(json.dumps(value, ensure_ascii=False)).encode()
 
 
 def without(value: JSONObject, *known: str) -> JSONObject:

@@ -26,7 +26,7 @@ from ..core.model import (
     is_object,
 )
 from ..errors import UsageError
-from .openai_chat_fields import array_field, object_field, text_field, without
+from .openai_chat_fields import array_field, object_field, text_field, to_wire, without
 from .openai_chat_parts import decode_content, encode_content
 
 __all__ = ["REASONING_FIELDS", "decode_messages", "encode_messages"]
@@ -204,5 +204,5 @@ def _encode_call(call: ToolCall, beside: JSONObject, custom: Set[str]) -> JSONOb
     if (call.name in custom or "type" in beside) and isinstance(given, str):
         return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": given}, **rest}
     arguments = beside["arguments"] if "arguments" in beside and not call.arguments else call.arguments
-    text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
+    text = arguments if isinstance(arguments, str) else to_wire(arguments).decode()
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": text}, **rest}

@@ -85,13 +85,10 @@ def encode_content(parts: Iterable[Part], ours: bool) -> JSONValue:
 
 
 def _encode(part: Part, ours: bool) -> JSONObject:
-    match part:
-        case TextPart(text, extra):
-            return {"type": "text", "text": text, **(extra if ours else {})}
-        case Media():
-            return _encode_media(part, part.extra if ours else {})
-        case Opaque(_, data):
-            return data if ours and is_object(data) else {}
+    if isinstance(part, Opaque):
+        return part.data if ours and is_object(part.data) else {}
+    extra = part.extra if ours else {}
+    return {"type": "text", "text": part.text, **extra} if isinstance(part, TextPart) else _encode_media(part, extra)
 
 
 def _encode_media(media: Media, extra: JSONObject) -> JSONObject:

@@ -33,6 +33,7 @@ from .openai_chat_fields import (
     number_field,
     object_field,
     text_field,
+    to_wire,
     without,
 )
 from .openai_chat_messages import decode_messages, encode_messages
@@ -240,7 +241,7 @@ def encode_request(request: Request) -> bytes:
     if request.stream:
         given = extra.get("stream_options")
         body |= {"stream": True, "stream_options": {**(given if is_object(given) else {}), "include_usage": True}}
-    return msgspec.json.encode(body | options.grammar)
+    return to_wire(body | options.grammar)
 
 
 #: Words in `extra` that are ours, and `stream_options`, which may only stand beside `stream`.
