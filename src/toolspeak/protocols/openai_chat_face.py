@@ -7,7 +7,7 @@ Text, the bulk of a stream, goes out by byte templates. Above: `openai_chat`, th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -61,20 +61,23 @@ class ReplyEncoder:
         self._legacy = LEGACY in request.options.extra
         self._wants_usage = _wants_usage(request)
         self._kinds = {tool.name for tool in request.tools if tool.kind == "custom"}
-        self._opened = self._closed = False
+        self._opened = self._closed = self._live = False
         self._numbers: dict[int, int] = {}
         self._custom: dict[int, _Custom] = {}
         self._usage = Usage()
         self._reason: FinishReason = "unknown"
 
-    def encode(self, events: Iterable[Event]) -> bytes:
+    def encode(self, events: Sequence[Event]) -> bytes:
         """The bytes to send for these events."""
+        # One text, then many: the bulk of every stream comes first and makes no detours.
+        if len(events) == 1 and type(event := events[0]) is TextDelta and self._live:
+            text = event.text
+            return self._text + (_encode(text) if text.isascii() else _line(text)) + self._after_text
         out: list[bytes] = []
-        head, tail = self._text, self._after_text
         for event in events:
-            if type(event) is TextDelta and self._opened and not self._closed:
+            if type(event) is TextDelta and self._live:
                 text = event.text
-                out += (head, _encode(text) if text.isascii() else _line(text), tail)
+                out += (self._text, _encode(text) if text.isascii() else _line(text), self._after_text)
             elif not self._closed:
                 out.append(self._other(event))
         return b"".join(out)
@@ -85,8 +88,8 @@ class ReplyEncoder:
             return b""
         if self._reason == "error":
             return self._fail(Failure("the turn ended in an error"))
-        self._closed = True
         opening = b"" if self._opened else self._open()
+        self._end()
         reason = _finish_word(self._reason, bool(self._numbers), self._legacy)
         chunks: list[JSONObject] = [{"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}]
         if self._wants_usage:
@@ -96,8 +99,12 @@ class ReplyEncoder:
         return opening + b"".join(map(self._chunk, chunks)) + _DONE
 
     def _open(self) -> bytes:
-        self._opened = True
+        self._opened = self._live = True
         return self._delta({"role": "assistant", "content": ""})
+
+    def _end(self) -> None:
+        self._closed = True
+        self._live = False
 
     def _chunk(self, fields: JSONObject) -> bytes:
         return self._head + b"," + _line(fields)[1:] + b"\n\n"
@@ -129,7 +136,7 @@ class ReplyEncoder:
         return (b"" if self._opened else self._open()) + self._delta(delta)
 
     def _fail(self, failure: Failure) -> bytes:
-        self._closed = True
+        self._end()
         return b"data: " + _line({"error": _failure(failure)}) + b"\n\n"
 
     def _call(self, event: CallStart | CallArgs | CallEnd) -> JSONObject | None:
