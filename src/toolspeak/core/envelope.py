@@ -98,6 +98,7 @@ class EnvelopeReader:
         for tokens in self._pieces.feed(chunk, final):
             for token in tokens:
                 self._token(token)
+        self._flow()
 
     # ---- the meaning of tokens
 
@@ -172,7 +173,7 @@ class EnvelopeReader:
             self._reply(token)
         elif self._role == "arguments":
             assert self._builder is not None
-            self._builder.tokens((token,))
+            self._builder.token(token)
         else:
             self._collect(token)
         if self._depth == self._base and token[0] not in _OPEN:
@@ -203,6 +204,11 @@ class EnvelopeReader:
         elif role == "name":
             assert self._builder is not None
             self._builder.take_name(text.strip())
+        self._flow()  # here as well, so that the same has left at this point however the document was cut
+
+    def _flow(self) -> None:
+        if self._builder is not None:
+            self._builder.tokens(())
 
 
 def _plain(text: str) -> str:
