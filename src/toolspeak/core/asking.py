@@ -41,7 +41,7 @@ from .recovery import Fault, instruction
 from .schema import ArgumentSchema
 from .strategy import Plan, Settings
 
-__all__ = ["Asking"]
+__all__ = ["TEACHABLE", "Asking"]
 
 #: A nonce that stands in the conversation is replaced by the next one; this many are tried.
 _MAX_NONCES = 16
@@ -52,7 +52,7 @@ _SHOW_ANSWER = frozenset(
     {"bad_arguments", "unknown_tool", "truncated", "described", "permission", "too_many", "bad_format"}
 )
 #: Kinds of tools that a prompt can teach.
-_TEACHABLE = frozenset({"function", "custom"})
+TEACHABLE = frozenset({"function", "custom"})
 _SAMPLE = "..."
 
 
@@ -80,12 +80,14 @@ class Asking:
         self._messages = paired.messages
         self.notes.extend(paired.notes)
         self.offered = tuple(tool for tool in request.tools if self._offers(tool))
-        self.dropped = tuple(tool for tool in request.tools if tool.kind not in _TEACHABLE)
+        #: Every tool whose call can be read, allowed now or not: what is not allowed is told from what does not exist.
+        self.readable = tuple(tool for tool in request.tools if tool.kind in TEACHABLE)
+        self.dropped = tuple(tool for tool in request.tools if tool.kind not in TEACHABLE)
         self.nonce = self._free_nonce(nonces) if plan.marks == "nonce" else None
         self._examples: tuple[str, ...] = ()
 
     def _offers(self, tool: Tool) -> bool:
-        return tool.kind in _TEACHABLE and self._request.tool_choice.permits(tool.name)
+        return tool.kind in TEACHABLE and self._request.tool_choice.permits(tool.name)
 
     def _free_nonce(self, nonces: Callable[[int], str]) -> str | None:
         for counter in range(_MAX_NONCES):
@@ -95,14 +97,14 @@ class Asking:
         self.notes.append(Note("no_free_nonce", "every nonce stands in the conversation; fixed marks are used"))
         return None
 
-    def untrusted(self, phase: PhaseName, checked: bool) -> tuple[str, ...]:
+    def untrusted(self, phase: PhaseName) -> tuple[str, ...]:
         """Texts whose calls are not the model's own.
 
-        Marked calls need no such search, and it keeps a call from flowing; but one that is held anyway is
-        compared with the examples that it may have been copied from.
+        Marked calls need no such search, and it keeps a call from flowing; but the document of a decision, which
+        is held anyway, is compared with the examples that it may have been copied from.
         """
         if phase not in ("native", "trial") and self.nonce is not None:
-            return self._examples if checked or phase == "decision" else ()
+            return self._examples if phase == "decision" else ()
         return (*untrusted_texts(self._messages), *self._examples)
 
     # ---- requests

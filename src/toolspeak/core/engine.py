@@ -20,12 +20,13 @@ from typing import TypeAlias
 import msgspec
 
 from ..errors import UsageError
-from .asking import Asking
+from .asking import TEACHABLE, Asking
 from .events import (
     Event,
     Failure,
     Finish,
     FinishReason,
+    Judged,
     Noted,
     Reply,
     TextDelta,
@@ -36,6 +37,7 @@ from .formatting import checked_format
 from .gate import Gate, TextPolicy
 from .model import Note, Request, ToolChoice, Usage
 from .phases import FIRST, PHASES, Phase, PhaseName
+from .reader import parse
 from .readings import Answer, Envelope, Reading, Relay
 from .recovery import Fault, diagnose
 from .strategy import Plan, Settings
@@ -48,6 +50,10 @@ RESCUED = "tool calls read from text"
 #: HTTP statuses with which upstreams say that they do not take tools.
 _REFUSING = frozenset({400, 404, 405, 415, 422, 500, 501})
 _ANY = ToolChoice()
+
+
+#: Plans in which the upstream sees the tools as they are, whatever their kind.
+_NATIVE = frozenset({"pass", "native", "fallback"})
 
 
 class Emit(msgspec.Struct, frozen=True):
@@ -124,13 +130,14 @@ class Engine:
     ) -> None:
         if request.options.n > 1 and plan.kind not in ("pass", "native"):
             raise UsageError("`n` above 1 cannot be combined with emulated tool calls", hint="ask once for each answer")
+        _check_choice(request, plan)
         self._request = request
         self._plan = plan
         self._asking = Asking(request, plan, settings, nonces=nonces, protocol=protocol, templates=templates)
         self._asking.notes.extend(notes)
+        self._names = {tool.name for tool in self._asking.readable}
         choice = request.tool_choice if PHASES[FIRST[plan.kind]].enforces else _ANY
         checked = plan.stream_calls == "checked" and plan.kind != "pass"
-        self._checked = checked
         self._gate = Gate(choice, lambda index: f"emulated_{stamp}_{index}", checked)
         self._attempts: list[_Attempt] = []
         self._attempt: _Attempt | None = None
@@ -142,9 +149,6 @@ class Engine:
 
     def start(self) -> list[Action]:
         """The first request."""
-        for tool in self._asking.dropped:
-            if self._plan.kind not in ("pass", "native"):
-                self._warn(f"the tool `{tool.name}` of type `{tool.kind}` was dropped: it cannot be emulated")
         return self._enter(FIRST[self._plan.kind])
 
     def feed(self, attempt: int, event: Event) -> list[Action]:
@@ -164,6 +168,7 @@ class Engine:
         out = self._gate.take(events)
         actions: list[Action] = [Emit(out)] if out else []
         if type(events[-1]) is not TextDelta and self._is_over(events):
+            current.reason = "stop"
             actions += [Stop(attempt), *self.end(attempt)]
         return actions
 
@@ -213,9 +218,26 @@ class Engine:
         if fault is not None and self._retries < self._plan.retries and phase.recovers:
             return self._retry(current, fault)
         following = self._following(phase.otherwise)
-        if following and not self._gate.spoiled:
+        if following and self._goes_on(following, current, reply):
             return self._enter(following)
+        if fault is None and self._is_unmet(current):
+            fault = Fault("no_call", "the model declined" if reply.text else "")
         return self._give_up(current, fault) if fault is not None else self._done(current)
+
+    def _goes_on(self, following: PhaseName, current: _Attempt, reply: Reply) -> bool:
+        """Whether another phase may make up for an answer without a call that can be used.
+
+        It cannot where a call has left in part, where the model was cut off in the middle of one, since the caller
+        must learn that, nor where a call is demanded and none can come.
+        """
+        cut = current.reason == "length" and any(each.verdict == "truncated" for each in reply.candidates)
+        demanded = following == "final" and self._request.tool_choice.demands
+        return not (cut or demanded or self._gate.spoiled)
+
+    def _is_unmet(self, current: _Attempt) -> bool:
+        """Whether a call was due and nothing but the choice itself says that it is missing."""
+        asked = self._request.tool_choice.demands and current.phase.reads in ("answer", "envelope")
+        return asked and current.reason not in ("length", "content_filter")
 
     def _was_text(self, current: _Attempt) -> list[bool]:
         return [
@@ -227,8 +249,13 @@ class Engine:
         choice = self._request.tool_choice
         if not current.phase.enforces or self._gate.spoiled:
             return None
-        if current.phase.reads != "relay":
-            fault = diagnose(msgspec.structs.replace(reply, calls=()), choice, self._asking.offered)
+        if current.phase.reads in ("answer", "envelope"):
+            thought = self._thought(current.phase, reply)
+            out.extend(thought)
+            current.events += thought
+            candidates = (*reply.candidates, *(each.candidate for each in thought))
+            said = msgspec.structs.replace(reply, calls=(), candidates=candidates)
+            fault = diagnose(said, choice, self._asking.offered)
             if fault is not None:
                 return fault
         wanted = self._request.options.response_format
@@ -239,6 +266,20 @@ class Engine:
             out.extend(Noted(note) for note in formatted.notes)
             out.extend(self._gate.release(formatted.text))
         return None
+
+    def _thought(self, phase: Phase, reply: Reply) -> list[Judged]:
+        """Calls that a model made in its thinking, in whatever form, where it then said nothing at all."""
+        if not reply.reasoning or reply.text.strip() or reply.candidates:
+            return []
+        found = parse(reply.reasoning, self._asking.readable, nonce=self._nonce(phase)).candidates
+        return [
+            Judged(msgspec.structs.replace(each, verdict="reasoning", reason="reasoning"))
+            for each in found
+            if each.verdict == "call" or (each.reason == "no_nonce" and each.name in self._names)
+        ]
+
+    def _nonce(self, phase: Phase) -> str | None:
+        return None if phase.name in ("native", "trial") else self._asking.nonce
 
     def _following(self, name: str) -> PhaseName | None:
         return (self._plan.second or "decision") if name == "second" else (name or None)  # type: ignore[return-value]
@@ -256,7 +297,7 @@ class Engine:
         untouched = not current.raw and not current.events
         following = self._following(current.phase.unsupported)
         refused = failure.status in _REFUSING and "tool" in f"{failure.message} {failure.body}".lower()
-        if following and untouched and refused:
+        if following and untouched and refused and self._request.options.n == 1:
             return [Emit([Noted(Note("native_unsupported", failure.message[:200]))]), *self._enter(following)]
         return self._done(current, failure)
 
@@ -279,6 +320,9 @@ class Engine:
         phase = PHASES[name]
         if phase.emulates:
             self._warn(EMULATED)
+        for tool in self._asking.dropped:
+            if phase.emulates or self._plan.rule == "no_functions":
+                self._warn(f"the tool `{tool.name}` of type `{tool.kind}` was dropped: it cannot be emulated")
         request = self._asking.request(name)
         return self._ask(phase, request, self._text_policy(phase))
 
@@ -304,13 +348,17 @@ class Engine:
         if phase.reads == "relay":
             return Relay()
         asking, policy = self._asking, self._plan.policy
-        untrusted = asking.untrusted(phase.name, self._checked)
+        if phase.reads == "plain":
+            return Answer((), policy, thinking=True)
+        untrusted = asking.untrusted(phase.name)
         if phase.reads == "envelope":
-            return Envelope(asking.offered, policy, asking.nonce, untrusted)
+            return Envelope(asking.readable, policy, asking.nonce, untrusted)
         native = phase.name in ("native", "trial")
-        nonce = None if native else asking.nonce
-        scan = not native or (self._plan.rescue and self._request.tool_choice.mode != "none")
-        return Answer(asking.offered, policy, nonce=nonce, untrusted=untrusted, scan=scan)
+        scan = not native or self._plan.rescue
+        thinking = not scan and self._plan.profile.leaks
+        return Answer(
+            asking.readable, policy, nonce=self._nonce(phase), untrusted=untrusted, scan=scan, thinking=thinking
+        )
 
     # ---- the end
 
@@ -361,6 +409,20 @@ class Engine:
         if last.reason == "length":
             return "the answer was cut off by its length limit"
         return "the model answered without calling a tool"
+
+
+def _check_choice(request: Request, plan: Plan) -> None:
+    """Refuse what no answer can meet. Where tools are not ours to offer, the choice is not ours to judge."""
+    choice = request.tool_choice
+    if plan.kind == "pass" or plan.rule == "chat_only" or choice.mode == "none":
+        return
+    names = {tool.name for tool in request.tools if plan.kind in _NATIVE or tool.kind in TEACHABLE}
+    missing = [name for name in choice.allowed if name not in names]
+    if missing:
+        told = ", ".join(f"`{name}`" for name in missing)
+        raise UsageError(f"`tool_choice` names tools that are not there: {told}", hint="list them in `tools`")
+    if choice.demands and not names:
+        raise UsageError("`tool_choice` demands a call, but there is no tool to call", hint="add tools")
 
 
 def _traced(attempt: _Attempt) -> AttemptTrace:

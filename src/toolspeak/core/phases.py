@@ -33,7 +33,7 @@ class Phase(msgspec.Struct, frozen=True):
 
     name: PhaseName
     #: Which reading its answer gets.
-    reads: Literal["relay", "answer", "envelope"]
+    reads: Literal["relay", "plain", "answer", "envelope"]
     #: What happens to its text.
     text: TextPolicy
     #: The model is asked to write its calls as text: the reply says so.
@@ -52,7 +52,7 @@ PHASES: dict[PhaseName, Phase] = {
     phase.name: phase
     for phase in (
         Phase("relay", "relay", "live", enforces=False),
-        Phase("final", "relay", "live"),
+        Phase("final", "plain", "live"),
         Phase("native", "answer", "opening", recovers=True, unsupported="inline"),
         Phase("trial", "answer", "until_call", otherwise="second", unsupported="second"),
         Phase("inline", "answer", "opening", emulates=True, recovers=True),

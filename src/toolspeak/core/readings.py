@@ -46,6 +46,14 @@ class Relay:
         return []
 
 
+class _Reader(Scanner):
+    """The reader of text, whose desk another reader of the same answer may use."""
+
+    @property
+    def desk(self) -> Desk:
+        return self._desk
+
+
 #: Native calls are numbered from here, so that they never meet those found in the text of the same answer.
 _NATIVE_FROM = 1_000_000
 
@@ -53,7 +61,8 @@ _NATIVE_FROM = 1_000_000
 class Answer:
     """Takes native calls and, where `scan` says so, those that the model wrote as text.
 
-    With a nonce only marked text counts: a native call that nobody offered natively carries none.
+    With a nonce only marked text counts: a native call that nobody offered natively carries none. `thinking`: the
+    text is read for its reasoning only, and what looks like a call stays in it.
     """
 
     def __init__(
@@ -64,8 +73,11 @@ class Answer:
         nonce: str | None = None,
         untrusted: Sequence[str] = (),
         scan: bool = True,
+        thinking: bool = False,
     ) -> None:
-        self._scanner = Scanner(tools, "auto", policy, nonce, untrusted) if scan else None
+        sought = () if thinking else tools
+        self._scanner = _Reader(sought, "auto", policy, nonce, untrusted) if scan or thinking else None
+        self._thinking = thinking
         self._calls = NativeCalls(tuple(tools), policy, _NATIVE_FROM) if nonce is None else None
 
     def feed(self, event: Event) -> list[Event]:
@@ -77,6 +89,8 @@ class Answer:
 
     def _native(self, event: CallStart | CallArgs | CallEnd) -> list[Event]:
         if self._calls is not None:
+            if self._scanner is not None and not self._thinking and isinstance(event, CallEnd):
+                self._scanner.desk.calls_seen += 1  # a result that is written behind it is invented
             return self._calls.feed(event)
         if isinstance(event, CallStart):
             return [Noted(Note("native_call_ignored", f"`{event.name}` was called without the mark"))]
@@ -85,14 +99,6 @@ class Answer:
     def close(self, cut: bool) -> list[Event]:
         events = self._scanner.close() if self._scanner is not None else []
         return events + (self._calls.close(cut) if self._calls is not None else [])
-
-
-class _Reader(Scanner):
-    """The reader of text, whose desk another reader of the same answer may use."""
-
-    @property
-    def desk(self) -> Desk:
-        return self._desk
 
 
 class Envelope:
