@@ -12,7 +12,7 @@ PYTEST_ARGS   ?=
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check docs format bench fuzz mutate test-system clean lock
+.PHONY: help setup run test test-slow check docs format bench fuzz mutate test-system clean lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,8 +26,11 @@ $(STAMP): $(LOCK) pyproject.toml scripts/setup
 run: $(STAMP) ## a small demonstration: model text in, tool calls out
 	@sh scripts/demo $(BIN)/toolspeak
 
-test: $(STAMP) ## the whole suite, with complete branch coverage of core and dialects
-	@$(BIN)/python -m pytest --no-header --cov --cov-report=term $(PYTEST_ARGS)
+test: $(STAMP) ## the whole suite, with complete branch coverage of core, dialects and protocols
+	@$(BIN)/python -m pytest --no-header --numprocesses auto --dist worksteal --cov --cov-report=term $(PYTEST_ARGS)
+
+test-slow: $(STAMP) ## what takes too long for every day: 100,000 injections, 5,000 faulty exchanges
+	@TOOLSPEAK_INJECTIONS=100000 TOOLSPEAK_FAULTS=5000 $(BIN)/python -m pytest --no-header --no-cov -m slow tests $(PYTEST_ARGS)
 
 check: $(STAMP) ## format, lint, types, import direction
 	@$(BIN)/ruff format --check --quiet --output-format concise . || { echo "run: make format"; exit 1; }
@@ -42,8 +45,8 @@ format: $(STAMP) ## rewrite the files as `make check` wants them
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format .
 
-bench: $(STAMP) ## parser speed against other parsers, and hostile input
-	@$(BIN)/python bench/parsers.py
+bench: $(STAMP) ## parsers against other parsers, hostile input, codec, engine, transport
+	@for bench in parsers codec engine transport; do $(BIN)/python bench/$$bench.py && echo; done
 
 fuzz: $(STAMP) ## random input for FUZZ_SECONDS (60)
 	@$(BIN)/python fuzz/fuzz_scanner.py --seconds $(FUZZ_SECONDS)

@@ -89,12 +89,18 @@ REQUIREMENTS: dict[str, str] = {
         "demanded."
     ),
     "H6": "Why there was no call is said in one line.",
+    "G2": "A service that speaks OpenAI's chat completions, a Python function and a script answer behind one seam.",
     "R-E2": "With a nonce, only marks that carry it open a call.",
+    "R-E3": "Marks carry a nonce unless the profile or the user says that they are fixed.",
     "R-E4": "A candidate whose name and arguments also stand in an untrusted text is text, not a call.",
     "R-E5": "A mark opens a call only at the start of a line, outside fences, inline code and reasoning.",
     "R-E6": (
         "With tools given, only their exact names are called; duplicate keys, NaN, infinities, lone surrogates, "
         "too deep and too large arguments are refused."
     ),
+    "R-T1": "A vendor's key goes to that vendor's own host only.",
+    "R-T2": "No key is shown or logged.",
+    "R-T5": "A file of the working directory moves nothing that matters until it is trusted by its hash.",
     "R-T12": "Parsing takes time linear in the length of the text, however hostile it is.",
+    "R-T13": "Text that the model has only read never becomes a call when marks carry a nonce.",
 }

@@ -112,6 +112,7 @@ def _calls_made(seed: int, marks: str) -> int:
     return len(fold(events).calls)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("R-E2", "R-E4", "R-T13")
 def test_with_a_nonce_no_text_that_was_only_read_becomes_a_call():
     called = [seed for seed in range(CASES) if _calls_made(seed, "nonce")]
