@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterable
 from itertools import pairwise
 from pathlib import Path
@@ -481,6 +482,32 @@ def test_odd_content_is_carried_noted_or_ignored(delta: str, expected: list[Even
 def test_a_call_without_a_name_is_no_call(piece: str):
     events = fed(TEXT, chunk(f'{{"tool_calls":[{piece}]}}'), finish("stop"))
     assert events == [TextDelta("a"), Noted(Note("call_without_name", "a call that names no tool was dropped")), STOP]
+
+
+def named(text: str) -> bytes:
+    """A piece of a call that repeats its name, without ids and with one index for all."""
+    arguments = msgspec.json.encode(text).decode()
+    return chunk(f'{{"tool_calls":[{{"index":0,"function":{{"name":"f","arguments":{arguments}}}}}]}}')
+
+
+@pytest.mark.requirement("R-F22")
+def test_a_name_in_every_piece_begins_no_call_before_the_last_one_is_whole():
+    arguments = {"a": '}{"\\ \\"', "b": [{"c": ["]"]}, {}]}
+    text = msgspec.json.encode(arguments).decode()
+    events = fed(*map(named, text), named(" "), *map(named, text), finish("tool_calls"))
+    assert [call.arguments for call in fold(events).calls] == [arguments, arguments]
+
+
+@pytest.mark.requirement("R-T12")
+def test_long_arguments_with_a_name_in_every_piece_take_linear_time():
+    def spent(count: int) -> float:
+        reads = [named('{"a":"'), *([named("x}")] * count)]
+        begun = time.process_time()
+        fed(*reads)
+        return time.process_time() - begun
+
+    small = min(spent(1000) for _ in range(3))
+    assert min(spent(8000) for _ in range(2)) < 20 * small
 
 
 @pytest.mark.parametrize("kind", ["function", "custom"])

@@ -7,6 +7,7 @@ or at the end. Above: `openai_chat_reply`. Below: `openai_chat_chunks`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -18,6 +19,8 @@ from .openai_chat_chunks import DeltaCall, DeltaFunction
 
 __all__ = ["Assembler", "OpenCall"]
 
+#: What opens, closes or quotes in JSON; an escape is taken together with what it escapes.
+_MARKS = re.compile(r'\\.|[\\"{}\[\]]', re.DOTALL).finditer
 #: Calls in one reply; more is a model that runs in circles.
 MAX_CALLS = 1024
 
@@ -25,7 +28,20 @@ MAX_CALLS = 1024
 class OpenCall:
     """A call that is being received."""
 
-    __slots__ = ("custom", "fragments", "id", "index", "key", "name", "notes", "started")
+    __slots__ = (
+        "_depth",
+        "_quoted",
+        "_seen",
+        "_tail",
+        "custom",
+        "fragments",
+        "id",
+        "index",
+        "key",
+        "name",
+        "notes",
+        "started",
+    )
 
     def __init__(self, index: int, key: JSONValue, identifier: str, custom: bool) -> None:
         self.index = index
@@ -36,6 +52,9 @@ class OpenCall:
         self.started = False
         self.fragments: list[str] = []
         self.notes: dict[str, str] = {}
+        self._seen = self._depth = 0
+        self._quoted = False
+        self._tail = ""
 
     def add(self, fragment: str) -> CallArgs:
         """A piece of the arguments."""
@@ -48,6 +67,25 @@ class OpenCall:
             return is_object(msgspec.json.decode("".join(self.fragments)))
         except (msgspec.DecodeError, RecursionError):
             return False
+
+    def balanced(self) -> bool:
+        """Whether the arguments so far look whole. Each fragment is looked at once, however often this is asked."""
+        text = self._tail + "".join(self.fragments[self._seen :])
+        self._seen = len(self.fragments)
+        self._tail = ""
+        for mark in _MARKS(text):
+            match mark[0]:
+                case '"':
+                    self._quoted = not self._quoted
+                case "{" | "[" if not self._quoted:
+                    self._depth += 1
+                case "}" | "]" if not self._quoted:
+                    self._depth -= 1
+                case "\\":  # what it escapes is still to come
+                    self._tail = "\\"
+                case _:
+                    pass
+        return self._depth == 0 and not self._quoted and any(map(str.strip, self.fragments))
 
 
 class Assembler:
@@ -113,7 +151,7 @@ class Assembler:
         if not found.started:
             return found
         # The name once more: of the same call, unless that is complete and this piece says something.
-        return None if name != found.name or (text.strip() and found.whole()) else found
+        return None if name != found.name or (text.strip() and found.balanced()) else found
 
     def _open(self, piece: DeltaCall, identifier: str) -> OpenCall:
         duplicate = identifier in self._ids
