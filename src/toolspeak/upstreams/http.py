@@ -63,7 +63,9 @@ class HttpUpstream(Service):
     async def _post(self, path: str, payload: bytes, end: float, notes: list[Event]) -> tuple[Connection, bytes]:
         head = b"%b%d\r\n\r\n" % (self._heads.get(path) or self._head(path), len(payload))
         loop = asyncio.get_running_loop()
-        pool = self._pools.get(loop) or self._pool(loop)
+        pool = self._pools.get(loop)
+        if pool is None:
+            pool = self._pool(loop)
         connection = pool.take()
         if connection is not None:
             try:
