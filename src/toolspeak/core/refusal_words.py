@@ -1,4 +1,4 @@
-"""How models decline, announce and ask instead of calling a tool, in English: words, not code.
+"""The form of the tables of refusals, and what tools are for.
 
 Each language is a table of slots (lists of phrases) and of rules that put slots together. The notation is that of
 regular expressions, with three conveniences: `{slot}` stands for one of its phrases, `{~20}` for up to twenty
@@ -13,7 +13,6 @@ from typing import Literal
 import msgspec
 
 __all__ = [
-    "ENGLISH",
     "REMOTE_TOPICS",
     "TOPICS",
     "TRADITIONAL",
@@ -27,10 +26,10 @@ __all__ = [
     "rules",
 ]
 
-#: What must be known of a matching sentence before its rule counts. `nothing`: only that it does not speak of
-#: something no tool could do. `object`: it names what a tool on offer is for, or something as broad as live data.
-#: `topic`: it names what a tool on offer is for.
-Need = Literal["nothing", "object", "topic"]
+#: What must be known of a matching sentence before its rule counts. `nothing`: only that no tool was asked for that is
+#: not there. `unless_other`: that it does not name what no tool on offer is for. `object`: that it names what a tool on
+#: offer is for, or something as broad as live data. `topic`: that it names what a tool on offer is for.
+Need = Literal["nothing", "unless_other", "object", "topic"]
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -87,314 +86,13 @@ def rules(*rows: tuple[str, Literal["no_tools", "cannot_access"], Need, str]) ->
     return tuple(Rule(*row) for row in rows)
 
 
-ENGLISH = Language(
-    "en",
-    {
-        "adv": "currently|actually|directly|presently|physically|really|simply|independently|personally|also|"
-        "just|yet|still|unfortunately|at the moment|right now|natively|reliably|automatically",
-        "am": "i am|i'm",
-        "not": "do not|don't",
-        "have_no": "i {not} (({adv}|seem to|appear to) )?(have|possess)|i (({adv}) )?(have|have got|'ve got|"
-        "possess) no|i've (got )?no|i (({adv}) )?lack|(i have not|i haven't|i was not|i wasn't) been (given|"
-        "provided|granted)( with)?|(i was not|i wasn't) (given|provided|granted)( with)?|"
-        "({am}) not (({adv}) )?(connected to|linked to|equipped with|hooked up to|provided with)",
-        "cannot": "(i|we) (({adv}) )?(cannot|can not|can't|cant)|({am}) (({adv}) )?(unable to|not able to|"
-        "incapable of|not capable of|not equipped to|not designed to|not set up to|not configured to|"
-        "not built to|not in a position to)|i {not} (({adv}) )?have (the|any|a) (({adv}|built in|direct|"
-        "technical) )?(ability|abilities|capability|capabilities|capacity|means|way|functionality|feature) (to|"
-        "of|for)|i (have no|lack the|lack any) (ability|capability|capacity|means|way|functionality) (to|of)|"
-        "(it is|it's) not possible for me to|(there is|there's) no way for me to|my (capabilities|abilities|"
-        "functions) (do not|don't) (include|extend to|allow me to)|i'm just not able to|i (have no|lack any|"
-        "lack the|was never given (the|any)|have not been given (the|any)|haven't been given (the|"
-        "any)) (mechanism|facility|interface|runtime|environment|capability|ability|means|function) (to|for|of|"
-        "with which)|(i am|i'm) not (allowed|permitted|authorized) to|i (have|had) never been able to|(are|"
-        "is) not (something|among the things) (that )?i can",
-        "mods": "any|the|a|an|some|such|access to|external|built in|specific|direct|available|necessary|"
-        "required|relevant|actual|real|live|real time|web|search|browsing|online|suitable|appropriate|right|"
-        "these|those|that|this|my own|of|kind|type|sort|use of|callable|executable|connected|usable|dedicated|"
-        "special|own|other|additional|enabled|function|called|named|single|actual|working|functioning|extra|"
-        "installed|one|whatsoever",
-        "tools": "(tools?|functions?|function calls?|function calling|tool calls?|tool calling|tool use|"
-        "tool access|tooling|plugins?|plug ins?|apis?|api calls?|toolset|toolbox|integrations?)( capabilities|"
-        " capability| abilities| access)?|⌘|extensions?|commands? to call|external (services?|systems?|"
-        "functions?|resources?)",
-        "use": "us(e|ing)|call(ing)?|invok(e|ing)|execut(e|ing)|run(ning)?|access(ing)?|mak(e|ing)|"
-        "perform(ing)?|trigger(ing)?|utiliz(e|ing)|operat(e|ing)|interact(ing)? with",
-        "do": "access(ing)?|brows(e|ing)|open(ing)?|read(ing)?|view(ing)?|check(ing)?|look(ing)? (up|at|into|"
-        "that up|it up|this up|inside)|search(ing)?|retriev(e|ing)|fetch(ing)?|pull(ing)?( up)?|query(ing)?|"
-        "connect(ing)? to|interact(ing)?( directly)? with|execut(e|ing)|run(ning)?|perform(ing)?|send(ing)?|"
-        "creat(e|ing)|modify(ing)?|edit(ing)?|delet(e|ing)|download(ing)?|visit(ing)?|list(ing)?|book(ing)?|"
-        "schedul(e|ing)|inspect(ing)?|scan(ning)?|reach(ing)?|obtain(ing)?|control(ling)?|monitor(ing)?|"
-        "track(ing)?|save|saving|go online|going online|examin(e|ing)|navigat(e|ing)|gather(ing)?|consult(ing)?|"
-        "set(ting)?|turn(ing)?|place|placing|us(e|ing)|call(ing)?|see your|see what is|see what's|look through|"
-        "get to|verify(ing)?|surf(ing)?|do",
-        "tell": "provid(e|ing)|giv(e|ing)|tell(ing)?|find(ing)?|see(ing)?|show(ing)?|know(ing)?|determin(e|ing)|"
-        "get(ting)?|report(ing)?|offer(ing)?|say|confirm(ing)?|answer(ing)?|share",
-        "live": "real time|live|current|up to date|up to the minute|latest|right now|today's|recent",
-        "generic": "{live}|external|outside (world|systems|sources)|on your (behalf|computer|machine|device|"
-        "system|behalf)|(that|this|it|these|those|the (information|data|answer)) (for you|directly|myself|"
-        "right now)|(do|perform|complete|fulfill|carry out|help (you )?with|assist (you )?with|answer|"
-        "handle) (that|this|it|so|your (request|question))|this (information|request|task|data)|"
-        "that (information|data)|the (requested|required|necessary) (information|data)",
-        "purpose": "(to|for|that|which|capable of|able to|with which)",
-        "cutoff": "my (knowledge|training|training data|information|data|dataset)( base)? (cut ?off|only goes|"
-        "goes up|is limited|was last updated|has a cut ?off|ends|stops|is based on|is current up)|"
-        "knowledge cut ?off",
-        "report": "corrupt\\w*|(does not|doesn't|do not|don't) (\\w+ )?exist|not found|no such|denied|locked|"
-        "encrypted|password protected|is empty|was empty|an? (\\w+ )?error|errors? (code|message)|failed|"
-        "returned|timed out|time ?out|status code|40[0-9]|50[0-9]|offline|expired|rate limit\\w*|quota|"
-        "too large|is private|came back|refused|i (tried|attempted|checked|looked|searched|ran)|according to|"
-        "output (shows|says)|gave me|reports? that|until (the|it|they)|(just|already) (ran|called|used)|"
-        "while (the|it)|because (the|it|this|that|there) |since the (file|page|site|server|service|database)|"
-        "as the (file|page|site|server|service|database)",
-        "meta": "refus(al|als|e to|ing)|phras(e|es|ing)|the (sentence|message|text|error|quote|line) |"
-        "translat\\w+|draft|here is (a|an|the|your)|here's (a|an|the|your)|template|paraphras\\w+|rewrit\\w+|"
-        "example of|dear \\w+|(models|assistants|chatbots|llms|bots|it|he|she|they) (often |sometimes |usually |"
-        "typically |may |might |will )?(say|says|said|claims?|claimed|repl(y|ies|ied)|respond\\w*|answers?)|"
-        "in the (story|novel|film|joke|poem|scene)|means that|stands for|subject|readme|docstring|"
-        "the user (says|said|sees)|the novel",
-        "condition": "^(if|when|whenever|in case|even if|suppose|unless|where|how|why|what|who|which)\\b",
-        "missing": "without (knowing|a|an|the|more|your|you|further|some|additional|at least|that|this)|"
-        "until you|unless you|before you|\\byet$|till you|so long as|need (to know|the exact|an? |the name|"
-        "the id|your )|once you|if you (tell|give|share|provide|send|let)",
-        "harm": "illegal\\w*|unlawful|harm(ful|ing|s)?|danger(ous|s)?|unethical|malware|malicious|phishing|"
-        "weapons?|explosives?|ransomware|hack(ing)?|self harm|suicid\\w+|hate(ful)?|abus(e|ive)|exploit\\w*|"
-        "safety (guidelines|policy|policies|reasons)|(my|our|content|usage|ethical|the) (guidelines|policy|"
-        "policies|principles)|violat\\w+|violence|criminal|fraud\\w*|bypass\\w*|stalk\\w*|surveil\\w*|"
-        "privacy of|credentials|drugs?|bombs?|theft|steal\\w*|without (their|his|her|the owner's) (consent|"
-        "permission|knowledge)|unauthori[sz]ed|deceptive|discriminat\\w+",
-        "decline": "(({cannot})|i (will not|won't)|({am}) not (going to|willing to|comfortable)|i (must|have to|"
-        "need to) (decline|refuse)|i (decline|refuse) to) (({adv}) )?(help|assist|provid|creat|writ|giv|do|"
-        "support|generat|participat|engag|shar|facilitat|comply|fulfill|produc|explain|instruct|with|offer|"
-        "be (part|involved)|this|that|your|execut|run|delet|send|access)?\\w*",
-        "brief": "(({cannot})|i (will not|won't)|({am}) not (going to|willing to)) (({adv}) )?(help|assist|"
-        "comply|fulfill|support|participate|engage|continue|do)( you)?( with| in)?( that| this| it|"
-        " your request| the request)?( request| task| sort of thing| kind of (thing|request|activity))?[.!;\\n]|"
-        "i (must|have to) (respectfully )?decline|({am}) not comfortable|against my (guidelines|principles|"
-        "policy|programming|values)",
-        "ask": "would you like me to|shall i|should i|do you want me to|may i|can i (go ahead|proceed|use|run|"
-        "call|check|search|look)|could i (use|run|call|check)|is it (ok|okay|alright|all right|fine) (if i|"
-        "for me to|with you if i)|would it be (ok|okay|alright) (if i|for me to)|"
-        "do i have (your )?permission to|would you mind if i|are you (ok|okay|fine) with me|(can|"
-        "could) you confirm (that )?(i|you)|want me to|do you (approve|allow|permit|agree)|(would|will|"
-        "is) that (be )?(ok|okay|alright|fine|all right|acceptable)|(ok|okay|alright) (if|to) |permission to|"
-        "may i|do i have the go ahead|are you (happy|good) for me to|can i|mind if i",
-        "offer": "(if you (would|'d) like|if you want|if you wish|if that (is|'s) (ok|okay)|"
-        "with your permission|if you (approve|agree|allow|permit|confirm)|upon your (approval|"
-        "confirmation))( me to)?|let me know if (you (would|'d) like|you want) me to|just say (the word|yes|so)|"
-        "(just )?let me know (and|if) i|please (confirm|approve|let me know) (that |if |whether )?(you want|"
-        "you would like|you'd like|i (should|may|can)|to proceed|and i)|(just )?give me (the go ahead|"
-        "the green light|permission|your ok)|say the word|if you'd like( me to)?|(just )?(say|tell me|ask|"
-        "let me know|give me a (sign|nod|shout))( the word| yes| ok| when| if| so| and| whether)|"
-        "whenever you('re| are) ready|on your (go|ok|signal|say so)|i('d| would) (like|want|"
-        "need) (to have )?your (permission|ok|approval|go ahead|consent)( first)?|awaiting your|waiting for your",
-        "choice": "\\bor\\b|\\b(which|what|where|who|when)\\b|instead|rather",
-        "grave": "delet\\w+|remov\\w+|overwrit\\w+|pay\\w*|transfer\\w*|purchas\\w+|buy|drop|cancel\\w*|"
-        "publish\\w*|irrevers\\w+|undone|undo|permanent\\w*|charge\\w*|wipe|format|merge|deploy\\w*|force|reset|"
-        "terminat\\w*|kill|shut|reboot|unsubscribe|refund\\w*|uninstall|revert",
-        "more": "\\balso\\b|anything else|something else|further|more (detail|information|about|examples)|"
-        "another|as well|explain|elaborate|rephrase|summari[sz]e|clarify|walk you|help with|go over|expand|"
-        "additional|next|tomorrow's",
-        "intend": "i will|i'll|i would|i'd|let me|let us|let's|i am going to|i'm going to|i need to|i should|"
-        "i must|i shall|we need to|we should|we will|we'll|i am about to|i'm about to|i plan to|allow me to|"
-        "i have to|i'd need to|i am now going to|i want to|i can start by|the (next|first) step (is|would be|"
-        "will be) to|gonna|i'm now",
-        "advise": "you (can|could|should|would need to|need to|may|might want to)",
-        "act": "check(ing)?|look (up|at|into|that up|it up|this up|for|through|in)|search(ing)?|fetch(ing)?|get|"
-        "retriev(e|ing)|find|read|open|run|execute|query|list|call|use|using|pull( up)?|invoke|access|send|"
-        "creat(e|ing)|take a look|have a look|see (what|if|whether)|grab|do (that|this|it|so)|calculate|compute|"
-        "examine|inspect|browse|gather|request|start by|go ahead|proceed|begin|perform|make (a|the) (call|"
-        "request|search|query)|set|add|book|schedule|look|review|scan|load|update|write|save|turn|post|verify|"
-        "confirm|start|pull|take|look|search|go through|dig|crawl|scan|trigger|kick off|try|determine|learn|"
-        "make|consult|figure",
-        "progress": "^((now|currently|ok|okay|sure|first) )?(checking|looking up|searching|fetching|retrieving|"
-        "running|calling|querying|reading|opening|accessing|using|invoking|executing|getting|loading|listing|"
-        "pulling up)\\b",
-        "waits": "once you|if you|as soon as you|when you|after you|let me know|get this straight|look forward|"
-        "keep (that|this|it) in mind|remember|explain|be (happy|glad)|until you|suggest|recommend|assume|say|"
-        "in your (code|program|script|terminal|project|app|browser)|start with (the|a)|in general|typically|"
-        "first things|for example|show you|walk you|give you (a|an|the|some)|do my best|help you",
-        "weak": "sure|of course|certainly|absolutely|ok|okay|yes|no problem|got it|understood|right|great|"
-        "alright|all right|happy to|i can|i could|i have (access|a tool|the|tools)|i('m| am) able|to (do|answer|"
-        "check|find|get|help|see|look|determine|complete|fulfill|provide|give|read|retrieve|know|figure|solve|"
-        "calculate)|one moment|just a|please (wait|hold|stand)|hold on|hang on|give me|stand by|this (will|may|"
-        "should|would|might)|it (will|may|should) (take|return)|that (will|should|would) (give|tell|return|show|"
-        "let)|i (do )?need|in order|for (this|that)|thanks|thank you|hi|hello|good (question|idea)|then|"
-        "after that|next|first|before i|with (that|this)|the (tool|function|call)|based on (that|the result)|"
-        "now|let's see|we can|there is a tool|there's a tool|i have|i see|back in|it (all )?depends|"
-        "that depends|before i|to (narrow|be|find out|confirm|make sure|verify)|plan$|my plan",
-        "hedge": "depends?|may|might|could|maybe|perhaps|probably|likely|possibl[ey]|several|various|there (are|"
-        "is) (several|many|a few|a number)|would (need|have|be)|should be (able|possible|in)|can be (found|"
-        "determined|checked|looked up|answered|derived|read|worked out)|i('d| would) (need|have) to|without|"
-        "before i|not sure|don't know|hard to (say|tell)",
-        "impersonal": "(the|my) (first|next|second|last|final) (step|thing|move)|one (would|could|can|should|"
-        "has to|needs to)|it (is|would be) (enough|sufficient|necessary)|(all )?(you|one) (have|has|need|"
-        "needs) to do|(simply|just|first|then|next|finally|afterwards) (call|use|run|invoke|open|read|list|"
-        "explore|check)|this (requires|calls for|would require)|needs? to be (called|invoked|run|used)|"
-        "should be (called|invoked|run|used)|plan|steps?|approach|strategy|would be (called|used)|the (call|"
-        "invocation) would|by (calling|using|invoking|running)|(calling|using|invoking|running) ⌘",
-    },
-    "(i am|i'm) (really |so |very |terribly )?sorry|sorry|(my )?apologies|i apologize|for (the|"
-    "any) (inconvenience|confusion)|unfortunately|regrettably|thank you for (your|the) (question|request)|but|"
-    "however|as (an|a)|large|ai|artificial intelligence|language|model|llm|text based|chatbot|virtual|"
-    "conversational|assistant|system|program|interface|i'm|i am|just|only|merely|simply|an|a|and|so|that|"
-    "in this (conversation|environment|chat|session|context)|at (this|the) (time|moment)|right now|to be (clear|"
-    "honest|transparent)|afraid|hi|hello|hey|there|currently|please note|note|actually|directly|physically|"
-    "really|also|still|any|the|access to|external|built in|specific|direct|available|necessary|required|"
-    "relevant|real|live|presently|yet",
-    (
-        (
-            "i (do not|don't)( seem to| appear to)? (have|possess)|i have no|i've no|i've got no|i lack|"
-            "i (have not|haven't|was not|wasn't) (been )?(given|provided|granted)|i'm not (connected|linked|"
-            "equipped)|i am not (connected|linked|equipped)",
-            "tool|function|plugin|api|access|internet|web|brows|network|online|search|file|code|terminal|shell|"
-            "connect|visib|permission|real time|current|up to|latest|recent|ability|abilit|capab|capacit|means|"
-            "way|feature|integration|callable|suitable|appropriate|such|these|those|this|my own|information|"
-            "data|with",
-        ),
-        (
-            "i (cannot|can not|can't|cant)|(i am|i'm) (unable to|not able to|incapable of|not capable of|"
-            "not equipped to|not designed to|not set up to|not configured to)|(it is|"
-            "it's) not possible for me to|(there is|there's) no way for me to",
-            "access|brows|open|read|view|check|look|search|retriev|fetch|pull|query|connect|interact|execut|run|"
-            "perform|send|creat|modify|edit|delet|download|visit|list|book|schedul|inspect|scan|reach|obtain|"
-            "control|monitor|track|sav|go|examin|navigat|gather|set|turn|plac|us(e|ing)|call|see|get|verif|"
-            "provid|giv|tell|find|show|know|determin|do|invok|mak(e|ing)|trigger|answer|offer|us",
-        ),
-        (
-            "there are no|there're no|no|i see no|these|this|the",
-            "tool|function|api|plugin",
-        ),
-        ("my (knowledge|training|capabilities|abilities)|i (do not|don't) support|knowledge cut",),
-    ),
-    rules(
-        (
-            "no_tools",
-            "no_tools",
-            "nothing",
-            "({have_no}) (({mods}) ){0,6}({tools})\\b(?P<purpose> {purpose}\\b)?",
-        ),
-        (
-            "cannot_use_tools",
-            "no_tools",
-            "nothing",
-            "({cannot}) (({adv}) ){0,2}({use}) (({mods}) ){0,5}({tools})\\b(?P<purpose> {purpose}\\b)?",
-        ),
-        (
-            "none_here",
-            "no_tools",
-            "nothing",
-            "(there are|there're|there is|there's|i see|i (have been|was) given|i have been provided) (no|"
-            "not any) (({mods}) ){0,5}({tools})\\b(?P<purpose> {purpose}\\b)?|"
-            "\\bno (({mods}) ){0,4}({tools}) (are|is|have been|has been|were|was) (\\w+ )?(available|provided|"
-            "accessible|given|enabled|configured|connected|supplied|listed|defined)|^no ({tools}) (available|"
-            "provided)",
-        ),
-        (
-            "unavailable",
-            "no_tools",
-            "nothing",
-            "\\b({tools}) (are|is|aren't|isn't) (not )?(\\w+ )?(available|accessible|enabled|supported|"
-            "connected) ((to|for) me|here|in (this|our|my)|at the moment|right now)|({tools}) (you|that you|"
-            "you've) (\\w+ )?(mentioned|described|listed|refer\\w*) .{0,20}(not|n't) |"
-            "i {not} (\\w+ )?support (({mods}) ){0,3}({tools})",
-        ),
-        (
-            "no_access",
-            "cannot_access",
-            "object",
-            "({have_no}) (({mods}) ){0,5}(internet |web |network |file |database |system |email |tool )?(access|"
-            "connection|connectivity|visibility|permission)\\b",
-        ),
-        (
-            "no_live_data",
-            "cannot_access",
-            "object",
-            "({have_no}) (({mods}) ){0,4}(({live})|browsing|internet|web|network|online|search|file|"
-            "(code )?execution|terminal|shell|browser|file system)( \\w+){0,2} ?(data|information|access|"
-            "capabilit\\w+|abilit\\w+|feeds?|updates?|functionality|knowledge|prices?|weather|connection|"
-            "environment|results?|\\w+)?",
-        ),
-        (
-            "cannot_do",
-            "cannot_access",
-            "object",
-            "({cannot}) (({adv}) ){0,2}(({do}) (or|and|nor) )?({do})\\b",
-        ),
-        (
-            "cannot_tell",
-            "cannot_access",
-            "object",
-            "({cannot}) (({adv}) ){0,2}({tell})\\b{~60}\\b({live})\\b",
-        ),
-        (
-            "cutoff",
-            "cannot_access",
-            "topic",
-            "({cutoff})",
-        ),
-        (
-            "beyond",
-            "cannot_access",
-            "topic",
-            "(beyond|outside|not within|exceeds) (of )?my (current )?(capabilities|abilities|reach|scope)|"
-            "not something (that )?i can (do|access|check|look up)",
-        ),
-        (
-            "no_such_tool",
-            "no_tools",
-            "nothing",
-            "⌘{~12}\\b(does not|doesn't|do not|don't) (\\w+ )?(exist|appear|seem to exist|mean)|"
-            "⌘{~40}\\b(is not|isn't|are not|aren't|not) (\\w+ ){0,2}(available|connected|there|active|enabled|"
-            "accessible|set up|something|real|defined|wired|hooked|installed|implemented|present|callable|"
-            "part of|functional)|⌘{~30}\\b(only|just|merely|nothing but) (words|names?|text|a name|labels?)|"
-            "\\bno (\\w+ )?⌘|({have_no}) (\\w+ ){0,4}⌘|({cannot}) (({adv}) ){0,2}({use}) (\\w+ ){0,4}⌘",
-        ),
-        (
-            "unconnected",
-            "no_tools",
-            "nothing",
-            "nothing (is|'s|has been) (\\w+ )?(hooked up|connected|wired( up)?|plugged in|attached|set up)|"
-            "({am}) not (\\w+ )?(connected|linked|wired|hooked up|plugged in)|no (\\w+ )?(runtime|back ?end|"
-            "connection|integration|mechanism|execution environment|interface) (\\w+ ){0,4}(that|to|for|behind|"
-            "here|in this|which|through|with)",
-        ),
-        (
-            "text_only",
-            "no_tools",
-            "object",
-            "(only|just|all i (can )?do is|nothing but|solely|purely|limited to|restricted to|confined to|"
-            "everything i (produce|write|output|send)|can only) (\\w+ ){0,3}?(generat\\w+|produc\\w+|writ\\w+|"
-            "output\\w*|text|plain text|words)|({am}) (just|only|merely|purely|simply|nothing more than|"
-            "a pure) (an? )?(\\w+ ){0,3}(language model|text model|chatbot|chat model|text generator)",
-        ),
-        (
-            "cannot_use_them",
-            "no_tools",
-            "object",
-            "({cannot}) (({adv}) ){0,2}({use}) (them|those|these|it|any of (them|those|these))\\b|"
-            "let me (trigger|call|invoke|run|use) (them|it|those)",
-        ),
-        (
-            "not_mine",
-            "cannot_access",
-            "topic",
-            "(not|n't) (\\w+ ){0,3}(among|part of|within|one of) my (\\w+ )?(abilities|capabilities|skills|"
-            "functions|features|powers)|(does not|doesn't|do not|don't|won't) work (for me|here|on my (end|"
-            "side))|i have no (clock|calendar|browser|screen|eyes|sensors?|camera|terminal|shell|inbox|phone|"
-            "watch)|i (do not|don't) have (a|any) (clock|calendar|browser|camera|watch|terminal|shell|inbox|"
-            "file system)",
-        ),
-    ),
-)
-
 #: What tools are for. Names of tools are English almost everywhere; sentences are not.
 TOPICS: tuple[Topic, ...] = (
     Topic(
         "files",
         "file files dir directory folder folders path read write edit ls glob cat grep document "
         "documents doc docs workspace filesystem fs pdf csv notes note",
-        "files?|filesystem|folders?|director(y|ies)|documents?|disk|dateien?|dateisystem\\w*|ordner\\w*|"
+        "files?|[\\w-]+\\.(?:txt|md|py|js|ts|ya?ml|json|csv|pdf|docx?|xlsx?|html?|toml|ini|log|sql|php|java|go|rs|c|h|sh|cfg|conf|env)|filesystem|folders?|director(y|ies)|documents?|disk|dateien?|dateisystem\\w*|ordner\\w*|"
         "verzeichnis\\w*|dokumente?n?|festplatte|fichiers?|dossiers?|repertoires?|disque|archivos?|ficheros?|"
         "carpetas?|directorios?|documentos?|disco|文件|目录|磁盘|文档|本地|档案|ファイル|フォルダ\\w*|"
         "ディレクトリ|ドキュメント|文書",
@@ -425,7 +123,9 @@ TOPICS: tuple[Topic, ...] = (
     Topic(
         "time",
         "time date clock now datetime timezone day",
-        "time|date|clock|what day|uhrzeit|datum|zeit|heure|date|hora|fecha|时间|日期|几点|時刻|時間|日付|日時",
+        "the time|what time|current time|time is it|local time|today's date|current date|clock|watch|what day|"
+        "wie spat|uhr|montre|horloge|quelle heure|reloj|que hora|时钟|钟表|何時|時計|"
+        "uhrzeit|datum|heure|la date|la hora|fecha|时间|日期|几点|時刻|時間|日付|日時",
     ),
     Topic(
         "mail",
@@ -436,7 +136,7 @@ TOPICS: tuple[Topic, ...] = (
     Topic(
         "message",
         "message messages slack sms chat notify notification telegram whatsapp discord teams post tweet send channel",
-        "messages?|slack|sms|texts?|notifications?|tweets?|channels?|nachrichten?|benachrichtigung\\w*|kanale?|"
+        "messages?|slack|sms|text messages?|notifications?|tweets?|channels?|nachrichten?|benachrichtigung\\w*|kanale?|"
         "mensajes?|notificaci\\w+|canal\\w*|消息|短信|通知|频道|メッセージ|通知|チャンネル|slack",
     ),
     Topic(
@@ -459,7 +159,8 @@ TOPICS: tuple[Topic, ...] = (
         "finance",
         "stock stocks price prices quote finance exchange currency rate rates crypto bitcoin ticker market convert",
         "stocks?|stock prices?|prices?|exchange rates?|currency|currencies|market|bitcoin|crypto\\w*|shares?|"
-        "aktien\\w*|kurse?n?|preise?n?|wechselkurs\\w*|actions?|cours|prix|taux|bourse|acciones|accion|precios?|"
+        "aktien\\w*|kurse?n?|preise?n?|wechselkurs\\w*|cours (?:de|du|actuel)|en bourse|"
+        "prix|taux|bourse|acciones|accion|precios?|"
         "cotizacion\\w*|tipos? de cambio|bolsa|股票|股价|价格|汇率|行情|比特币|株価|価格|為替|レート|株式|相場",
     ),
     Topic(
@@ -472,7 +173,7 @@ TOPICS: tuple[Topic, ...] = (
         "travel",
         "flight flights hotel hotels book booking travel trip train trains map maps route directions "
         "location geocode place places restaurant restaurants traffic distance ticket transit nearby",
-        "flights?|hotels?|trains?|trips?|routes?|maps?|traffic|restaurants?|bookings?|reservations?|location|"
+        "flights?|taxis?|rides?|打车|叫车|出租车|タクシー|hotels?|trains?|trips?|routes?|maps?|traffic|restaurants?|bookings?|reservations?|location|"
         "directions|flug\\w*|fluge|zuge?|hotels?|karte|verkehr\\w*|standort|buchung\\w*|reservierung\\w*|vols?|"
         "trajets?|itineraires?|carte|trafic|trains?|reservations?|vuelos?|hoteles|trenes|rutas?|mapas?|trafico|"
         "ubicacion|reservas?|restaurantes?|航班|酒店|火车|路线|地图|交通|餐厅|预订|位置|机票|フライト|航空券|"

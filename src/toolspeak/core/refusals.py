@@ -4,24 +4,40 @@ Precision first: an ordinary answer taken for a refusal costs a request and may 
 answer costs nothing that was not lost already. So a phrase alone decides nothing. What it speaks of must be something
 that a tool on offer is for, and it must not be a report, a quotation, a question for what is missing, or conditional.
 
-The phrases are tables (`refusal_words`, `refusal_european`, `refusal_asian`); this module folds the text, looks at a
-bounded opening and a bounded end, and matches. Above: `recovery` and the engine. Below: the tables. Never a branch on a
-language.
+The phrases are tables (`refusal_words` and a module for each language), compiled when a language is first met; this
+module matches them. Above: `recovery` and the engine. Below: `refusal_view`, the tables. Never a branch on a language.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Literal, TypeAlias
-from unicodedata import normalize
+from types import MappingProxyType
+from typing import Literal
 
 import msgspec
 
 from .refusal_asian import CHINESE, JAPANESE
-from .refusal_european import FRENCH, GERMAN, SPANISH
-from .refusal_words import ENGLISH, REMOTE_TOPICS, TOPICS, TRADITIONAL, UNIVERSAL_TOPIC, WEB_TOPIC, Language, Rule
+from .refusal_english import ENGLISH
+from .refusal_french import FRENCH
+from .refusal_german import GERMAN
+from .refusal_spanish import SPANISH
+from .refusal_view import (
+    MAX_HEAD,
+    NAME,
+    SPACELESS,
+    UNSAID,
+    Matcher,
+    View,
+    fold,
+    is_cjk,
+    spelled,
+    spelled_for,
+    topics_in,
+    view_of,
+)
+from .refusal_words import Language, Rule
 
 __all__ = ["OPENING", "RETRYABLE", "Category", "Verdict", "classify", "may_open_refusal"]
 
@@ -31,74 +47,27 @@ RETRYABLE: frozenset[Category] = frozenset({"no_tools", "cannot_access", "descri
 
 #: The longest opening that is held back while it streams.
 OPENING = 160
-#: A refusal shows itself early; an announcement that nothing follows, late. More than this is never looked at.
-_HEAD, _TAIL = 700, 500
 #: Refusals stand among the first sentences.
-_FIRST_SENTENCES = 5
+_FIRST_SENTENCES = 7
 #: An answer that only announces or asks is short.
 _MOST_SMALL_TALK = 420
 #: What may follow the announcement of a call: a closing remark, not an answer.
 _MOST_AFTER = 260
-#: Names are matched against sentences; more of them than this no client offers.
-_MAX_NAMES = 512
+#: A question that stands for a longer one before it.
+_SHORT_QUESTION = 48
+#: What an announcement does not hold.
+_NO_ANNOUNCEMENT = ("waits", "report", "meta")
 
 _LANGUAGES = (ENGLISH, GERMAN, FRENCH, SPANISH, CHINESE, JAPANESE)
 _BY_NAME = {language.name: language for language in _LANGUAGES}
-_SPACELESS = frozenset({"zh", "ja"})
-_SIMPLIFIED_LANGUAGE = "zh"
-
-# ---------------------------------------------------------------------------------------------- folding
-
-
-def _plain(code: int) -> str:
-    """A letter without its accent."""
-    return normalize("NFD", chr(code))[0]
-
-
-#: Character by character, so that the fold of a beginning is the beginning of the fold.
-_FOLD: dict[int, str] = {
-    **{code: _plain(code) for code in range(0xC0, 0x180)},
-    **{ord(char): "'" for char in "’‘ʼ´"},
-    **{ord(char): " " for char in '-‐‑–—,()[]¿¡*#•\t\r\f\v\u00a0\u3000"“”„«»'},
-    **{ord(char): "" for char in "，、（）【】「」『』\u200b"},
-    **{ord(char): stop for char, stop in zip("。！？；：…．", ".!?;:..", strict=True)},
-    ord("ß"): "ss",
-    ord("œ"): "oe",
-    ord("`"): "",
-}
-_SIMPLIFIED = {ord(old): new for old, new in TRADITIONAL.items()}
-_SPACES = re.compile(r" {2,}").sub
-#: A sentence with its end. A full stop inside a word or a number ends nothing; nor do two sentences share a character.
-_SENTENCE = re.compile(r"(?:[^.!?;:\n]|[.;:](?=[^\s.!?]))+(?:[.!?;:\n]+|$)").finditer
-_CJK_STOP = re.compile(r"(?<=[\u3040-\u9fff])([.!?;:])(?=\S)").sub
-_LETTER = re.compile(r"[^\W\d_]|⌘").search
-_CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]").findall
-_KANA = re.compile(r"[\u3040-\u30ff]").search
-#: Stands for the name of a tool on offer, and for something quoted.
-_NAME, _UNSAID = "⌘", "_"
-#: What is quoted is not said, and what is code is not said either; but a tool's name in it counts.
-_QUOTED = re.compile(
-    r"```[\s\S]*?(?:```|$)|`[^`\n]{0,300}`|\"[^\"\n]{1,300}\"|“[^“”\n]{1,300}”|„[^“”\n]{1,300}[“”]|«[^«»\n]{1,300}»|"
-    r"「[^「」\n]{1,300}」|『[^『』\n]{1,300}』|^>[^\n]*",
-    re.MULTILINE,
-).sub
-
-
-def _fold(text: str) -> str:
-    return _SPACES(" ", text.lower().translate(_FOLD))
-
-
-def _sentences(folded: str) -> tuple[str, ...]:
-    """Its sentences, each with its closing mark; numbers and pictures alone are none."""
-    parted = _CJK_STOP(r"\1 ", folded)
-    return tuple(found.group().strip(" ") for found in _SENTENCE(parted) if _LETTER(found.group()))
-
 
 # ------------------------------------------------------------------------------------------- the tables
 
-_Matcher: TypeAlias = re.Pattern[str]
 _SLOT = re.compile(r"\{(~?)(\w+)\}")
 _PLAIN_GROUP = re.compile(r"(?<!\\)\((?!\?)").sub
+#: Slots that most rules begin with. Where one of them matches, a letter that no text holds is put in its place, and
+#: the rules look for that letter: so their many phrases are compiled once, not once for each rule.
+_MARKS = {"cannot": "ǂ", "have_no": "ǁ"}
 
 
 class _Compiled:
@@ -107,98 +76,66 @@ class _Compiled:
     def __init__(self, language: Language) -> None:
         self.language = language
         self.name = language.name
-        self.slots = {name: self._compile(pattern) for name, pattern in language.slots.items()}
-        self.rules: tuple[tuple[Rule, _Matcher], ...] = tuple(
-            (rule, self._compile(rule.pattern)) for rule in language.rules
-        )
+        self._slots: dict[str, Matcher] = {}
+        self._rules: list[tuple[Rule, Matcher, tuple[str, ...]]] = []
 
-    def _compile(self, pattern: str) -> _Matcher:
-        filled = _PLAIN_GROUP("(?:", self._fill(pattern))
-        if self.name in _SPACELESS:
+    def slot(self, name: str) -> Matcher:
+        """Matches the phrases of a slot."""
+        if name not in self._slots:
+            self._slots[name] = self._compile(self._fill(self.language.slots[name]))
+        return self._slots[name]
+
+    def matches(self, sentence: str) -> Iterator[tuple[Rule, re.Match[str]]]:
+        """The rules that match the sentence, each with what it matched; there, marks may stand for phrases."""
+        if not self._rules:
+            self._rules = [self._rule(rule) for rule in self.language.rules]
+        views = {"": sentence}
+        for name, mark in _MARKS.items():
+            if name in self.language.slots:
+                views[name] = self.slot(name).sub(mark, sentence)
+        for rule, pattern, uses in self._rules:
+            for name in uses:
+                found = pattern.search(views[name])
+                if found is not None:
+                    yield rule, found
+                    break
+
+    def _rule(self, rule: Rule) -> tuple[Rule, Matcher, tuple[str, ...]]:
+        marks = {name: mark for name, mark in _MARKS.items() if name in self.language.slots}
+        pattern = self._fill(rule.pattern, marks)
+        return rule, self._compile(pattern), (*(name for name, mark in marks.items() if mark in pattern), "")
+
+    def _compile(self, filled: str) -> Matcher:
+        filled = _PLAIN_GROUP("(?:", filled)
+        if self.name in SPACELESS:
             return re.compile(filled)
         return re.compile(rf"(?<![\w'])(?:{filled})(?!\w)")
 
-    def _fill(self, pattern: str) -> str:
+    def _fill(self, pattern: str, marks: Mapping[str, str] = MappingProxyType({})) -> str:
+        """The pattern with its slots filled in; `{2,3}` and the like are no slots."""
+        slots = self.language.slots
+
         def slot(found: re.Match[str]) -> str:
-            if found[1]:
-                return f".{{0,{found[2]}}}?"
-            return self._fill(f"({self.language.slots[found[2]]})") if found[2] in self.language.slots else found[0]
+            gap, name = found.groups()
+            if gap:
+                return f".{{0,{name}}}?"
+            return marks.get(name) or (self._fill(f"({slots[name]})", marks) if name in slots else found[0])
 
         return _SLOT.sub(slot, pattern)
 
     def has(self, slot: str, *sentences: str) -> bool:
         """Whether a phrase of the slot stands in one of the sentences."""
-        search = self.slots[slot].search
+        search = self.slot(slot).search
         return any(search(sentence) for sentence in sentences)
 
     def begins(self, slot: str, sentence: str) -> bool:
         """Whether the sentence begins with a phrase of the slot."""
-        return self.slots[slot].match(sentence) is not None
+        return self.slot(slot).match(sentence) is not None
 
 
 @lru_cache(maxsize=len(_LANGUAGES))
 def _compiled(name: str) -> _Compiled:
     return _Compiled(_BY_NAME[name])
-
-
-@lru_cache(maxsize=1)
-def _topics() -> tuple[tuple[str, frozenset[str], _Matcher], ...]:
-    return tuple(
-        (topic.name, frozenset(topic.names.split()), re.compile(rf"(?<![a-z0-9_])(?:{topic.words})(?![a-z0-9_])"))
-        for topic in TOPICS
-    )
-
-
-# -------------------------------------------------------------------------------------- what tools are for
-
-_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+").findall
-#: Words in names that say nothing about what a tool is for.
-_EMPTY_WORDS = frozenset(
-    "tool tools call data info information make with from current list query request agent item items name value "
-    "text content input output action perform lookup fetch create update delete read write send open search find "
-    "result results status details handler service manager help show".split()
-)
-_SHORTEST_WORD = 4
-
-
-class _Offer(msgspec.Struct, frozen=True):
-    """The tools on offer, as far as their names tell."""
-
-    names: tuple[str, ...]
-    topics: frozenset[str]
-    words: _Matcher | None
-    mention: _Matcher | None
-
-    def covers(self, found: frozenset[str], sentence: str) -> bool | None:
-        """Whether a tool is for what the sentence speaks of; None when it names nothing."""
-        if _NAME in sentence or (self.words is not None and self.words.search(sentence)):
-            return True
-        if not found:
-            return None
-        return not self.names or not found.isdisjoint(self.topics)
-
-
-@lru_cache(maxsize=256)
-def _offer(names: tuple[str, ...]) -> _Offer:
-    words = {word.lower() for name in names for word in _WORDS(name[:64])}
-    topics = {name for name, known, _ in _topics() if not known.isdisjoint(words)}
-    if topics & REMOTE_TOPICS:
-        topics.add(WEB_TOPIC.name)
-    for topic in (WEB_TOPIC, UNIVERSAL_TOPIC):
-        if not topic.names.isdisjoint(words):
-            topics |= topic.covers
-    telling = sorted(word for word in words if len(word) >= _SHORTEST_WORD and word not in _EMPTY_WORDS)
-    folded = sorted({_fold(name).strip() for name in names} - {""}, key=len, reverse=True)
-    return _Offer(
-        names,
-        frozenset(topics),
-        re.compile(rf"(?<![a-z])(?:{'|'.join(telling)})(?:e?s|e?d|ing)?(?![a-z])") if telling else None,
-        re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, folded))})(?!\w)") if folded else None,
-    )
-
-
-def _topics_in(sentence: str) -> frozenset[str]:
-    return frozenset(name for name, _, words in _topics() if words.search(sentence))
 
 
 # ------------------------------------------------------------------------------------------- the verdict
@@ -213,28 +150,8 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 ANSWER = Verdict("answer")
-
-
-class _View(msgspec.Struct, frozen=True):
-    """What is looked at of an answer."""
-
-    head: tuple[str, ...]
-    tail: tuple[str, ...]
-    #: The head is the whole answer.
-    whole: bool
-    length: int
-    offer: _Offer
-
-    def spelled_for(self, language: str) -> _View:
-        """The same as its tables spell it: without spaces, in simplified characters."""
-        if language not in _SPACELESS:
-            return self
-        table = _SIMPLIFIED if language == _SIMPLIFIED_LANGUAGE else {}
-
-        def spelled(sentences: tuple[str, ...]) -> tuple[str, ...]:
-            return tuple(sentence.translate(table).replace(" ", "") for sentence in sentences)
-
-        return msgspec.structs.replace(self, head=spelled(self.head), tail=spelled(self.tail))
+#: The one rule that is a condition itself: what the model would do, had it tools.
+_COUNTERFACTUAL = "if_only"
 
 
 def classify(text: str, tools: Iterable[str] = ()) -> Verdict:
@@ -245,39 +162,26 @@ def classify(text: str, tools: Iterable[str] = ()) -> Verdict:
     >>> classify("I can't give medical advice.", ["get_weather"]).category
     'answer'
     """
-    view = _view(text, tuple(tools)[:_MAX_NAMES])
-    for name in _candidates(text[:_HEAD]):
-        verdict = _judge(_compiled(name), view.spelled_for(name))
+    view = view_of(text, tuple(tools))
+    for name in _candidates(text[:MAX_HEAD]):
+        verdict = _judge(_compiled(name), spelled_for(view, name))
         if verdict is not None:
             return verdict
     return ANSWER
 
 
-def _view(text: str, names: tuple[str, ...]) -> _View:
-    text = text.strip()
-    offer = _offer(names)
-
-    def said(found: re.Match[str]) -> str:
-        marks = _NAME * min(4, folded(found.group()).count(_NAME))
-        return f" {marks or _UNSAID} " if "\n" not in found.group() else f"\n{marks}\n"
-
-    def folded(part: str) -> str:
-        return offer.mention.sub(_NAME, _fold(part)) if offer.mention else _fold(part)
-
-    head = _sentences(folded(_QUOTED(said, text[:_HEAD])))
-    tail = head if len(text) <= _HEAD else _sentences(folded(_QUOTED(said, text[-_TAIL:])))
-    return _View(head, tail, len(text) <= _HEAD, len(text), offer)
-
-
 def _candidates(text: str) -> tuple[str, ...]:
-    """The languages that the text may be in, by its script."""
-    foreign = len(_CJK(text))
-    if foreign * 4 < len(text):
-        return tuple(language.name for language in _LANGUAGES if language.name not in _SPACELESS)
-    return ("ja",) if _KANA(text) else ("zh",)
+    """The languages that the text may be in: by its script, then by the commonest words."""
+    script = is_cjk(text)
+    if script:
+        return (script,)
+    folded = fold(text)
+    counts = {name: len(_compiled(name).slot("common").findall(folded)) for name in _BY_NAME if name not in SPACELESS}
+    most = max(counts.values())
+    return tuple(name for name, count in counts.items() if count == most)
 
 
-def _judge(words: _Compiled, view: _View) -> Verdict | None:
+def _judge(words: _Compiled, view: View) -> Verdict | None:
     """The first category that fits; reasons of safety come first, an unexplained refusal after the explained ones."""
     first = view.head[:_FIRST_SENTENCES]
     if _harm(words, first):
@@ -299,42 +203,45 @@ def _harm(words: _Compiled, first: Sequence[str]) -> bool:
     return False
 
 
-def _declined(words: _Compiled, view: _View, first: Sequence[str]) -> Iterator[Rule]:
+def _declined(words: _Compiled, view: View, first: Sequence[str]) -> Iterator[Rule]:
     """Rules by which the model says that it has no tools or cannot reach something that a tool could."""
     for at, sentence in enumerate(first):
-        if words.has("condition", sentence):
-            continue
-        for rule, pattern in words.rules:
-            found = pattern.search(sentence)
-            if found is None or not _concerns(words, view.offer, rule, found, sentence, first):
+        for rule, found in words.matches(sentence):
+            if words.has("condition", sentence) and rule.name != _COUNTERFACTUAL:
                 continue
             # What is said besides: the phrase itself may well hold words that would else excuse it.
-            rest = f"{sentence[: found.start()]} {sentence[found.end() :]}"
+            rest = f"{found.string[: found.start()]} {found.string[found.end() :]}"
             excused = (
                 words.has("missing", rest)
                 or words.has("meta", *first[:at], rest)
                 or words.has("report", *first[:at], rest, *first[at + 1 : at + 2])
+                or words.has("grave", sentence)
             )
-            if not excused and not _asks(words, view, at):
+            if not excused and _concerns(words, view, rule, found, first) and not _asks(words, view, at):
                 yield rule
 
 
-def _concerns(
-    words: _Compiled, offer: _Offer, rule: Rule, found: re.Match[str], sentence: str, first: Sequence[str]
-) -> bool:
+def _concerns(words: _Compiled, view: View, rule: Rule, found: re.Match[str], first: Sequence[str]) -> bool:
     """Whether what the model says it cannot do is what a tool on offer does."""
     if rule.need == "nothing" and not found.groupdict().get("purpose"):
         return True
-    covered = offer.covers(_topics_in(sentence), sentence)
-    if covered is None:
-        nearby = " ".join(first)
-        covered = offer.covers(_topics_in(nearby), nearby)
-        broad = rule.need != "topic" and words.has("generic", sentence)
-        return covered is True or (broad and covered is None)
-    return covered
+    sentence = found.string
+    contrast = words.slot("contrast").search(sentence, found.end())
+    covered = _covers(view, sentence[: contrast.start()] if contrast else sentence)
+    if covered is not None:
+        return covered
+    if rule.need == "unless_other":
+        return True
+    nearby = _covers(view, " ".join(first))
+    return nearby is True or (nearby is None and rule.need != "topic" and words.has("generic", sentence))
 
 
-def _asks(words: _Compiled, view: _View, at: int) -> bool:
+def _covers(view: View, sentence: str) -> bool | None:
+    """Whether a tool on offer is for what the sentence speaks of; None when it names nothing."""
+    return view.offer.covers(topics_in(sentence), sentence)
+
+
+def _asks(words: _Compiled, view: View, at: int) -> bool:
     """Whether a question for something that is missing follows."""
     questions = [sentence for sentence in view.head[at + 1 :] if sentence.endswith("?")]
     return any(words.has("choice", question) and not words.has("more", question) for question in questions)
@@ -343,16 +250,14 @@ def _asks(words: _Compiled, view: _View, at: int) -> bool:
 # -------------------------------------------------------------------------- announcements and permission
 
 
-def _small_talk(words: _Compiled, view: _View) -> Iterator[tuple[Category, str]]:
+def _small_talk(words: _Compiled, view: View) -> Iterator[tuple[Category, str]]:
     """An answer that holds nothing but the announcement of a call, or the question whether to make it."""
     small = view.whole and view.length <= _MOST_SMALL_TALK
-    if small and _asks_permission(words, view.tail):
+    if small and _asks_permission(words, view):
         yield "asks_permission", "asks"
-    if words.has("report", *view.tail) or words.has("meta", *view.tail):
-        return
-    if _names_call(words, view.tail):
+    if _names_call(words, view):
         yield "describes", "names_tool"
-    if small and _announces(words, view.tail):
+    if small and _announces(words, view):
         yield "describes", "announces"
 
 
@@ -366,33 +271,58 @@ def _is_request(words: _Compiled, sentence: str) -> bool:
     return (sentence.endswith("?") and words.has("ask", sentence)) or words.has("offer", sentence)
 
 
-def _asks_permission(words: _Compiled, tail: Sequence[str]) -> bool:
+def _asks_permission(words: _Compiled, view: View) -> bool:
     """The last sentences ask whether to do what was asked for, not which of two things, nor before a grave step."""
+    tail = view.tail
     requests = [sentence for sentence in tail[-2:] if _is_request(words, sentence)]
     others = [sentence for sentence in tail if sentence not in requests]
+    if not requests and others and _is_short_question(others[-1]):
+        *others, question = others
+        requests = [question] if any(words.has("ability", sentence) for sentence in others) else []
     if not requests or any(words.has(slot, *requests) for slot in ("choice", "grave", "more", "missing")):
         return False
-    if not all(_is_weak(words, sentence) or words.has("hedge", sentence) for sentence in others):
+    if words.has("grave", *others[-1:]) or words.has("past", *others):
         return False
-    return words.has("act", *tail) or any(_NAME in sentence for sentence in tail)
+    if not all(_says_little(words, sentence) for sentence in others) and not words.has("needs", *others):
+        return False
+    return words.has("act", *tail) or _covers(view, " ".join(tail)) is True
 
 
-def _names_call(words: _Compiled, tail: Sequence[str]) -> bool:
+def _is_short_question(sentence: str) -> bool:
+    return sentence.endswith("?") and len(sentence) <= _SHORT_QUESTION
+
+
+def _says_little(words: _Compiled, sentence: str) -> bool:
+    return _is_weak(words, sentence) or any(words.has(slot, sentence) for slot in ("hedge", "ability", "wait"))
+
+
+def _names_call(words: _Compiled, view: View) -> bool:
     """A tool on offer is named as what would be called, and the answer ends soon after."""
+    if any(words.has("report", sentence) or words.has("past", sentence) for sentence in view.tail if NAME in sentence):
+        return False
     after = 0
-    for sentence in reversed(tail):
-        if _NAME in sentence and any(words.has(slot, sentence) for slot in ("intend", "advise", "impersonal")):
-            return not sentence.endswith("?") and not words.has("waits", sentence) and after <= _MOST_AFTER
-        after += len(sentence)
+    for sentence in reversed(view.tail):
+        if NAME not in sentence:
+            after += len(sentence)
+            continue
+        meant = any(words.has(slot, sentence) for slot in ("intend", "advise", "impersonal"))
+        told = view.whole and not words.has("doc", *view.tail)
+        excused = sentence.endswith("?") or words.has("waits", sentence) or words.has("meta", sentence)
+        return (meant or told) and not excused and after <= _MOST_AFTER
     return False
 
 
-def _announces(words: _Compiled, tail: Sequence[str]) -> bool:
+def _announces(words: _Compiled, view: View) -> bool:
     """Every sentence is small talk and one of them announces an act."""
-    if any(sentence.endswith("?") for sentence in tail) or words.has("waits", *tail):
+    tail = view.tail
+    if any(sentence.endswith("?") or sentence.startswith(UNSAID) for sentence in tail):
+        return False
+    if any(words.has(slot, *tail) for slot in _NO_ANNOUNCEMENT):
         return False
     return all(_is_weak(words, sentence) for sentence in tail) and any(
-        words.has("progress", sentence) or (words.has("intend", sentence) and words.has("act", sentence))
+        words.has("progress", sentence)
+        or words.has("wait", sentence)
+        or (words.has("intend", sentence) and (words.has("act", sentence) or _covers(view, sentence) is True))
         for sentence in tail
     )
 
@@ -432,8 +362,7 @@ class _Openers:
     """How refusals of one language open: sequences of phrases with filler anywhere between them."""
 
     def __init__(self, language: Language) -> None:
-        self._spaceless = language.name in _SPACELESS
-        self._simplified = language.name == _SIMPLIFIED_LANGUAGE
+        self._language = language.name
         self._filler = _trie(language.filler)
         self._starts = [
             start for path in language.openers for start in self._states(tuple(_trie(phrases) for phrases in path), 0)
@@ -463,15 +392,13 @@ class _Openers:
 
     def may_go_on(self, text: str) -> bool:
         """Whether a refusal of this language may open like this."""
-        folded = _fold(text).replace("\n", " ").lstrip()
-        if self._simplified:
-            folded = folded.translate(_SIMPLIFIED)
+        folded = spelled(fold(text).replace("\n", " ").lstrip(), self._language)
         at = self.completed(folded)
         if at is None:
             return False
         # The first sentence that ends behind a complete opener settles it, whatever comes after.
         ends = (found.end() for found in _SENTENCE_END(text)) if at >= 0 else ()
-        end = next((end for end in ends if len(_fold(text[:end]).strip()) >= at), 0)
+        end = next((end for end in ends if len(fold(text[:end]).strip()) >= at), 0)
         return not end or classify(text[:end]).category in _DECLINED
 
 

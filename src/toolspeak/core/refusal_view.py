@@ -1,0 +1,221 @@
+"""What is looked at of an answer, and what the tools on offer are for.
+
+An answer is read as folded sentences of a bounded opening and a bounded end; what it quotes is left out, and the names
+of tools stand out. Tools are known by their names only: the words in them tell their topics. Above: `refusals`. Below:
+`refusal_words`. Pure functions; nothing here knows a phrase.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TypeAlias
+from unicodedata import normalize
+
+import msgspec
+
+from .refusal_words import REMOTE_TOPICS, TOPICS, TRADITIONAL, UNIVERSAL_TOPIC, WEB_TOPIC
+
+__all__ = [
+    "MAX_HEAD",
+    "NAME",
+    "SPACELESS",
+    "UNSAID",
+    "Matcher",
+    "Offer",
+    "View",
+    "fold",
+    "is_cjk",
+    "spelled",
+    "spelled_for",
+    "topics_in",
+    "view_of",
+]
+
+#: A refusal shows itself early; an announcement that nothing follows, late. More than this is never looked at.
+MAX_HEAD, _MAX_TAIL = 700, 500
+#: Names are matched against sentences; more of them than this no client offers.
+_MAX_NAMES = 512
+
+Matcher: TypeAlias = re.Pattern[str]
+#: Languages that set no spaces, and the one whose tables are in simplified characters.
+SPACELESS = frozenset({"zh", "ja"})
+_SIMPLIFIED_LANGUAGE = "zh"
+
+# ---------------------------------------------------------------------------------------------- folding
+
+
+def _plain(code: int) -> str:
+    """A letter without its accent."""
+    return normalize("NFD", chr(code))[0]
+
+
+#: Character by character, so that the fold of a beginning is the beginning of the fold.
+_FOLD: dict[int, str] = {
+    **{code: _plain(code) for code in range(0xC0, 0x180)},
+    **{ord(char): "'" for char in "’‘ʼ´"},
+    **{ord(char): " " for char in '-‐‑–—,()[]¿¡*#•\t\r\f\v\u00a0\u3000"“”„«»'},
+    **{ord(char): "" for char in "，、（）【】「」『』\u200b"},
+    **{ord(char): stop for char, stop in zip("。！？；：…．", ".!?;:..", strict=True)},
+    ord("ß"): "ss",
+    ord("œ"): "oe",
+    ord("`"): "",
+}
+_SIMPLIFIED = {ord(old): new for old, new in TRADITIONAL.items()}
+_SPACES = re.compile(r" {2,}").sub
+#: A sentence with its end. A full stop inside a word or a number ends nothing; nor do two sentences share a character.
+_SENTENCE = re.compile(r"(?:[^.!?;:\n]|[.;:](?=[^\s.!?]))+(?:[.!?;:\n]+|$)").finditer
+_CJK_STOP = re.compile(r"(?<=[\u3040-\u9fff])([.!?;:])(?=\S)").sub
+_LETTER = re.compile(r"[^\W\d_]|⌘").search
+_CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]").findall
+_KANA = re.compile(r"[\u3040-\u30ff]").search
+#: Stands for the name of a tool on offer, and for something quoted.
+NAME, UNSAID = "⌘", "_"
+#: What is quoted is not said, and what is code is not said either; but a tool's name in it counts.
+_QUOTED = re.compile(
+    r"```[\s\S]*?(?:```|$)|`[^`\n]{0,300}`|\"[^\"\n]{1,300}\"|“[^“”\n]{1,300}”|„[^“”\n]{1,300}[“”]|«[^«»\n]{1,300}»|"
+    r"「[^「」\n]{1,300}」|『[^『』\n]{1,300}』|^>[^\n]*",
+    re.MULTILINE,
+).sub
+
+
+def fold(text: str) -> str:
+    return _SPACES(" ", text.lower().translate(_FOLD))
+
+
+def _sentences(folded: str) -> tuple[str, ...]:
+    """Its sentences, each with its closing mark; numbers and pictures alone are none."""
+    parted = _CJK_STOP(r"\1 ", folded)
+    return tuple(found.group().strip(" ") for found in _SENTENCE(parted) if _LETTER(found.group()))
+
+
+# ------------------------------------------------------------------------------------------------ topics
+
+
+@lru_cache(maxsize=1)
+def _topics() -> tuple[tuple[str, frozenset[str], Matcher], ...]:
+    return tuple(
+        (topic.name, frozenset(topic.names.split()), re.compile(rf"(?<![a-z0-9_])(?:{topic.words})(?![a-z0-9_])"))
+        for topic in TOPICS
+    )
+
+
+# -------------------------------------------------------------------------------------- what tools are for
+
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+").findall
+#: Words in names that say nothing about what a tool is for.
+_EMPTY_WORDS = frozenset(
+    "tool tools call data info information make with from current list query request agent item items name value "
+    "text content input output action perform lookup fetch create update delete read write send open search find "
+    "result results status details handler service manager help show".split()
+)
+_SHORTEST_WORD = 4
+_TOOL_NOUNS = "tool|function|funktion|werkzeug|outil|fonction|herramienta|funcion|工具|函数|ツール|関数"
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """The tools on offer, as far as their names tell."""
+
+    names: tuple[str, ...]
+    topics: frozenset[str]
+    words: Matcher | None
+    mention: Matcher | None
+    #: The same, but only of names that nobody uses for anything else.
+    telling: Matcher | None
+
+    def covers(self, found: frozenset[str], sentence: str) -> bool | None:
+        """Whether a tool is for what the sentence speaks of; None when it names nothing."""
+        if NAME in sentence or (self.words is not None and self.words.search(sentence)):
+            return True
+        if not found:
+            return None
+        return not self.names or not found.isdisjoint(self.topics)
+
+
+@lru_cache(maxsize=256)
+def _offer(names: tuple[str, ...]) -> Offer:
+    words = {word.lower() for name in names for word in _WORDS(name[:64])}
+    topics = {name for name, known, _ in _topics() if not known.isdisjoint(words)}
+    if topics & REMOTE_TOPICS:
+        topics.add(WEB_TOPIC.name)
+    for topic in (WEB_TOPIC, UNIVERSAL_TOPIC):
+        if not topic.names.isdisjoint(words):
+            topics |= topic.covers
+    telling = sorted(word for word in words if len(word) >= _SHORTEST_WORD and word not in _EMPTY_WORDS)
+    folded = sorted({fold(name).strip() for name in names} - {""}, key=len, reverse=True)
+    return Offer(
+        names,
+        frozenset(topics),
+        re.compile(rf"(?<![a-z])(?:{'|'.join(telling)})(?:e?s|e?d|ing)?(?![a-z])") if telling else None,
+        _any_of(folded),
+        _any_of(folded, everyday=False),
+    )
+
+
+def _any_of(names: Sequence[str], everyday: bool = True) -> Matcher | None:
+    """Matches these names; one that is a word like any other, if not `everyday`, only beside a word for tools."""
+    patterns = [
+        re.escape(name) if everyday or not name.isalpha() else f"(?:{_TOOL_NOUNS}) {name}|{name}(?= ?(?:{_TOOL_NOUNS}))"
+        for name in names
+    ]
+    return re.compile(rf"(?<![a-z0-9_])(?:{'|'.join(patterns)})(?![a-z0-9_])") if patterns else None
+
+
+def topics_in(sentence: str) -> frozenset[str]:
+    return frozenset(name for name, _, words in _topics() if words.search(sentence))
+
+
+# -------------------------------------------------------------------------------------------------- view
+
+
+class View(msgspec.Struct, frozen=True):
+    """What is looked at of an answer."""
+
+    head: tuple[str, ...]
+    tail: tuple[str, ...]
+    #: The head is the whole answer.
+    whole: bool
+    length: int
+    offer: Offer
+
+
+def spelled(sentence: str, language: str) -> str:
+    """A folded sentence as the tables of a language spell it; the spelling of a beginning is a beginning."""
+    return sentence.translate(_SIMPLIFIED) if language == _SIMPLIFIED_LANGUAGE else sentence
+
+
+def spelled_for(view: View, language: str) -> View:
+    """The view as the tables of a language spell it; where no spaces are set, without those that folding set."""
+    if language not in SPACELESS:
+        return view
+
+    def closed(sentences: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(spelled(sentence, language).replace(" ", "") for sentence in sentences)
+
+    return msgspec.structs.replace(view, head=closed(view.head), tail=closed(view.tail))
+
+
+def is_cjk(text: str) -> str:
+    """The language of a text that is not written in letters; nothing for one that is."""
+    if len(_CJK(text)) * 4 < len(text) or not text:
+        return ""
+    return "ja" if _KANA(text) else "zh"
+
+
+def view_of(text: str, names: tuple[str, ...]) -> View:
+    """What is looked at of this answer to somebody who was offered tools of these names."""
+    text = text.strip()
+    offer = _offer(names[:_MAX_NAMES])
+
+    def said(found: re.Match[str]) -> str:
+        named = offer.mention.findall(fold(found.group())) if offer.mention else ()
+        marks = NAME * min(4, len(named))
+        return f" {marks or UNSAID} " if "\n" not in found.group() else f"\n{marks}\n"
+
+    def folded(part: str) -> str:
+        return offer.telling.sub(NAME, fold(part)) if offer.telling else fold(part)
+
+    head = _sentences(folded(_QUOTED(said, text[:MAX_HEAD])))
+    tail = head if len(text) <= MAX_HEAD else _sentences(folded(_QUOTED(said, text[-_MAX_TAIL:])))
+    return View(head, tail, len(text) <= MAX_HEAD, len(text), offer)
