@@ -47,7 +47,8 @@ class Gate:
         self._open = True  # text flows
         self._held: list[str] = []
         self._calls: dict[int, _Passing | None] = {}  # of this answer; None: it does not leave
-        self._waiting: list[_Passing] = []  # announced, but nothing of their arguments has left
+        self._failed: list[_Passing] = []  # announced in this answer, but nothing of their arguments has left
+        self._waiting: list[_Passing] = []  # the same, of earlier answers: they wait to be made again
         self._ids: set[str] = set()
         self._next = 0
         self._spoiled = False
@@ -68,7 +69,8 @@ class Gate:
     def begin(self, text: TextPolicy) -> None:
         """Another answer comes."""
         self._spoiled = self.spoiled
-        self._waiting += [call for call in self._announced() if not call.bytes_left]
+        self._waiting += [*self._failed, *(call for call in self._announced() if not call.bytes_left)]
+        self._failed = []
         self._calls = {}
         self._text = text
         self._open = text == "live"
@@ -91,12 +93,12 @@ class Gate:
 
     def finish(self) -> list[Event]:
         """The turn is over: calls that were announced and never made are closed."""
-        events: list[Event] = []
-        for passing in self._waiting:
-            note = Note("arguments_invalid", f"`{passing.name}` was announced, but never made")
-            events += [CallArgs(passing.index, "{}"), CallEnd(passing.index, False, (note,))]
-        self._waiting = []
-        return events
+        failed, self._failed = self._failed, []
+        return self._close_waiting() + _closed(failed)
+
+    def _close_waiting(self) -> list[Event]:
+        waiting, self._waiting = self._waiting, []
+        return _closed(waiting)
 
     # ---- events
 
@@ -148,22 +150,26 @@ class Gate:
         """Why a call of this name may not leave."""
         if not self._choice.permits(name):
             return "call_not_allowed"
-        if self._choice.single and self._next and all(call.name != name for call in self._waiting):
+        if self._choice.single and self._next and self._continued(name) is None:
             return "extra_call_dropped"
         return ""
 
     def _announce(self, passing: _Passing, out: list[Event]) -> None:
         if self._text in ("opening", "until_call"):
             out.extend(self.release())
-        for waiting in self._waiting:
-            if waiting.name == passing.name:
-                self._waiting.remove(waiting)
-                passing.index = waiting.index
-                return
-        out.extend(self.finish())
+        continued = self._continued(passing.name)
+        if continued is not None:
+            (self._waiting if continued in self._waiting else self._failed).remove(continued)
+            passing.index = continued.index
+            return
+        out.extend(self._close_waiting())  # the model has changed its mind
         passing.index = self._next
         self._next += 1
         out.append(CallStart(passing.index, passing.name, self._unique(passing)))
+
+    def _continued(self, name: str) -> _Passing | None:
+        """The announced call that a call of this name goes on with."""
+        return next((call for call in (*self._waiting, *self._failed) if call.name == name), None)
 
     def _unique(self, passing: _Passing) -> str:
         """The call's own id, or one of ours where it has none or one that is taken."""
@@ -193,7 +199,7 @@ class Gate:
             self._spoiled = True
             out.append(CallEnd(passing.index, False, event.notes))
         else:
-            self._waiting.append(passing)
+            self._failed.append(passing)
             out.extend(Noted(note) for note in event.notes)
 
     def _end_valid(self, passing: _Passing, event: CallEnd, out: list[Event]) -> None:
@@ -206,3 +212,12 @@ class Gate:
             out.append(CallArgs(passing.index, "".join(passing.held) or "{}"))
         self.passed += 1
         out.append(CallEnd(passing.index, True, event.notes))
+
+
+def _closed(calls: list[_Passing]) -> list[Event]:
+    """The end of calls that were announced and never made."""
+    events: list[Event] = []
+    for call in calls:
+        note = Note("arguments_invalid", f"`{call.name}` was announced, but never made")
+        events += [CallArgs(call.index, "{}"), CallEnd(call.index, False, (note,))]
+    return events

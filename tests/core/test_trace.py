@@ -1,0 +1,73 @@
+"""What a person reads about a turn."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from toolspeak.core.events import Candidate
+from toolspeak.core.model import Message, Note, Request, TextPart, Usage
+from toolspeak.core.recovery import Fault
+from toolspeak.core.trace import AttemptTrace, Trace, TracedReply
+
+pytestmark = pytest.mark.requirement("H6")
+
+REQUEST = Request("m", (Message("user", (TextPart("Weather?"),)),))
+REFUSED = AttemptTrace(
+    phase="inline",
+    request=REQUEST,
+    raw="I have no tools.",
+    reasoning="",
+    candidates=(),
+    notes=(),
+    finish_reason="stop",
+    usage=Usage(3, 4),
+    fault=Fault("refusal", "no tools (en)"),
+)
+CALLED = AttemptTrace(
+    phase="inline",
+    request=REQUEST,
+    raw="x" * 50,
+    reasoning="Hm.",
+    candidates=(Candidate("weather", "call", "accepted"), Candidate("x", "text", "unknown_tool")),
+    notes=(Note("trailing_comma", "one too many"),),
+    finish_reason="stop",
+    usage=Usage(3, 4),
+)
+
+
+def test_a_turn_is_told_line_by_line():
+    trace = Trace("inline", "provider.ollama", "no native calling", (REFUSED, CALLED), 120)
+    assert trace.lines() == [
+        "plan inline: no native calling [provider.ollama]",
+        "request 1 (inline): stop, 16 characters",
+        "  asked again: refusal no tools (en)",
+        "request 2 (inline): stop, 50 characters",
+        "  call `weather`: accepted",
+        "  text `x`: unknown_tool",
+        "  trailing_comma: one too many",
+    ]
+
+
+def test_it_says_in_one_line_why_there_is_no_call():
+    trace = Trace("pass", "no_tools", "there are no tools", why_no_call="no tools reached the model")
+    assert trace.lines() == ["plan pass: there are no tools [no_tools]", "no call: no tools reached the model"]
+
+
+def test_a_fault_without_detail_leaves_nothing_behind_it():
+    attempt = msgspec.structs.replace(REFUSED, fault=Fault("no_call"))
+    assert Trace("p", "r", "w", (attempt,)).lines()[-1] == "  asked again: no_call"
+
+
+def test_a_reply_tells_how_it_came_to_be():
+    trace = Trace("inline", "r", "w", (CALLED,))
+    assert TracedReply(text="Hi", record=trace).trace() is trace
+
+
+def test_a_reply_of_which_nothing_was_recorded_says_so():
+    assert TracedReply(text="Hi").trace().lines() == ["plan : nothing was recorded []"]
+
+
+def test_a_trace_survives_storage():
+    trace = Trace("inline", "r", "w", (REFUSED, CALLED), 7, "why")
+    assert msgspec.json.decode(msgspec.json.encode(trace), type=Trace) == trace

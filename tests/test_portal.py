@@ -1,0 +1,196 @@
+"""The bridge for callers without an event loop: results, errors, interrupts and the end."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+
+import pytest
+
+from toolspeak.errors import UsageError
+from toolspeak.portal import Portal
+
+WAIT = 10  # seconds; only a test that fails takes that long
+
+
+@pytest.fixture
+def portal() -> Iterator[Portal]:
+    portal = Portal()
+    yield portal
+    portal.close()
+
+
+def threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "toolspeak"]
+
+
+async def answer(value: int) -> int:
+    await asyncio.sleep(0)
+    return value
+
+
+def in_thread(work: object, *args: object) -> Future[object]:
+    """What a call gives that another thread makes."""
+    done: Future[object] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work(*args))  # type: ignore[operator]
+        except BaseException as error:
+            done.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return done
+
+
+class Sleeper:
+    """A coroutine that sleeps until it is cancelled, and tells when it has begun and ended."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+        self.ended = threading.Event()
+
+    async def sleep(self) -> None:
+        self.begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.ended.set()
+
+
+def test_it_gives_the_result_of_a_coroutine(portal: Portal):
+    assert [portal.run(answer(each)) for each in range(3)] == [0, 1, 2]
+
+
+def test_nothing_is_started_before_it_is_needed():
+    before = len(threads())
+    portal = Portal()
+    assert len(threads()) == before
+    portal.run(answer(1))
+    portal.run(answer(2))
+    assert len(threads()) == before + 1
+    portal.close()
+    assert len(threads()) == before
+
+
+def test_it_raises_what_the_coroutine_raises(portal: Portal):
+    async def fail() -> None:
+        raise LookupError("not there")
+
+    with pytest.raises(LookupError, match="not there"):
+        portal.run(fail())
+    assert portal.run(answer(5)) == 5
+
+
+def test_threads_share_one_loop(portal: Portal):
+    async def loop() -> int:
+        return id(asyncio.get_running_loop())
+
+    loops = {in_thread(lambda: portal.run(loop())).result(WAIT) for _ in range(5)}
+    assert loops == {portal.run(loop())}
+
+
+def test_threads_do_not_wait_for_each_other(portal: Portal):
+    sleeper = Sleeper()
+    waiting = in_thread(lambda: portal.run(sleeper.sleep()))
+    assert sleeper.begun.wait(WAIT)
+    assert portal.run(answer(1)) == 1
+    assert not waiting.done()
+    portal.close()
+    assert isinstance(waiting.exception(WAIT), UsageError)
+
+
+def test_an_interrupt_cancels_the_coroutine(portal: Portal, monkeypatch: pytest.MonkeyPatch):
+    sleeper = Sleeper()
+
+    def interrupted(self: Future[object], timeout: float | None = None) -> object:
+        assert sleeper.begun.wait(WAIT)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Future, "result", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            portal.run(sleeper.sleep())
+    assert sleeper.ended.wait(WAIT)
+
+
+# ---- the end
+
+
+def test_closing_ends_what_still_runs(portal: Portal):
+    sleeper = Sleeper()
+    waiting = in_thread(lambda: portal.run(sleeper.sleep()))
+    assert sleeper.begun.wait(WAIT)
+    portal.close()
+    assert sleeper.ended.is_set()
+    with pytest.raises(UsageError, match="closed while it was in use"):
+        waiting.result(WAIT)
+
+
+def test_generators_left_open_are_closed(portal: Portal):
+    ended = threading.Event()
+
+    async def numbers():
+        try:
+            yield 1
+            yield 2
+        finally:
+            ended.set()
+
+    left = numbers()
+
+    async def first() -> int:
+        return await anext(left)
+
+    assert portal.run(first()) == 1
+    assert not ended.is_set()
+    portal.close()
+    assert ended.is_set()
+
+
+def test_it_may_be_closed_twice_or_unused():
+    portal = Portal()
+    portal.close()
+    portal.close()
+
+
+def test_a_closed_portal_runs_nothing_and_leaves_no_coroutine_behind():
+    portal = Portal()
+    portal.close()
+    coroutine = answer(1)
+    with pytest.raises(UsageError, match="closed"):
+        portal.run(coroutine)
+    assert coroutine.cr_frame is None  # closed: Python will not complain that it was never awaited
+
+
+def test_a_coroutine_that_would_wait_for_its_own_loop_is_refused(portal: Portal):
+    async def inner() -> int:
+        return portal.run(answer(1))
+
+    with pytest.raises(UsageError, match="waits for the client itself"):
+        portal.run(inner())
+    assert portal.run(answer(2)) == 2
+
+
+def test_it_may_be_closed_from_inside():
+    portal = Portal()
+
+    async def close() -> None:
+        portal.close()
+        await asyncio.Event().wait()
+
+    with pytest.raises(UsageError, match="closed while it was in use"):
+        portal.run(close())
+
+
+@pytest.mark.parametrize("attempt", range(20))
+def test_closing_while_others_begin_never_leaves_anybody_waiting(attempt: int):
+    portal = Portal()
+    portal.run(answer(0))
+    waiting = [in_thread(lambda each=each: portal.run(answer(each))) for each in range(4)]
+    portal.close()
+    for each, future in enumerate(waiting):
+        error = future.exception(WAIT)
+        assert isinstance(error, UsageError) if error else future.result() == each
