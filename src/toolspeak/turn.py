@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncGenerator
-from typing import assert_never
 
 from .core.engine import Action, Ask, Done, Emit, Engine, Outcome, Stop
 from .core.events import Event, Failure
@@ -32,14 +31,14 @@ class Turn:
         self.outcome: Outcome | None = None
 
     async def batches(self) -> AsyncGenerator[list[Event], None]:
-        """The events of the turn."""
+        """The events of the turn: what one read made certain comes together, as soon as it is certain."""
         self._actions.extend(self._engine.start())
         try:
             while True:
                 while self._actions:
                     action = self._actions.popleft()
                     if isinstance(action, Emit):
-                        yield action.events
+                        yield self._with_following(action)
                     elif isinstance(action, Done):
                         self.outcome = action.outcome
                         return
@@ -49,16 +48,18 @@ class Turn:
         finally:
             await self._hang_up()
 
+    def _with_following(self, action: Emit) -> list[Event]:
+        events = list(action.events)
+        while self._actions and isinstance(following := self._actions[0], Emit):
+            events += following.events
+            self._actions.popleft()
+        return events
+
     async def _carry_out(self, action: Ask | Stop) -> None:
-        match action:
-            case Ask(number, request):
-                await self._hang_up()
-                self._number = number
-                self._exchange = self._upstream.open(request)
-            case Stop():
-                await self._hang_up()
-            case _:
-                assert_never(action)
+        await self._hang_up()
+        if isinstance(action, Ask):
+            self._number = action.attempt
+            self._exchange = self._upstream.open(action.request)
 
     async def _listen(self) -> None:
         """One read."""
