@@ -165,6 +165,12 @@ def test_a_name_that_could_be_more_than_a_name_is_made_one(name: str, shown: str
     assert shown_name(name) == shown
 
 
+@pytest.mark.requirement("R-E2")
+def test_a_name_cannot_carry_the_nonce():
+    assert NONCE not in shown_name(f"ping {NONCE}", NONCE)
+    assert NONCE not in written("hermes", (ToolCall(f"ping {NONCE}", {}),), NONCE).partition("\n")[2]
+
+
 def test_one_line_is_one_line():
     assert one_line(" a\n\n b\t<s> ", 50) == "a b < s>"
     assert one_line("abcdef", 4) == "abc…"
@@ -219,7 +225,7 @@ def test_a_call_keeps_its_arguments_without_the_tokens_in_them(name: str, nonce:
 
 @pytest.mark.requirement("R-E9", "C2")
 @pytest.mark.parametrize("name", DIALECTS)
-@settings(max_examples=20)
+@settings(max_examples=5)
 @given(calls=CALLS)
 def test_calls_are_written_as_the_dialect_writes_them_where_nothing_is_in_the_way(name: str, calls: list[ToolCall]):
     if "<" not in str(calls) and "[" not in str(calls):

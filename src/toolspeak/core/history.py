@@ -17,7 +17,7 @@ import msgspec
 
 from ..dialects.table import dialect as dialect_row
 from .few_shot import template_text
-from .model import JSONObject, Media, Message, Note, Opaque, Part, TextPart, Tool, ToolCall, ToolResult
+from .model import JSONObject, Media, Message, Note, Part, TextPart, Tool, ToolCall, ToolResult
 from .neutral import fenced, joined, json_text, neutralise, result_text, shortened, shown_name, written
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "nonce_is_free",
     "plain",
     "project",
+    "results_of",
     "since_last_user",
     "stop_sequences",
     "tools_of_history",
@@ -149,10 +150,12 @@ class _Teller:
         parts = message.parts
         if message.role != "system":
             parts = self._parts(message, "own" if message.role == "assistant" else "turns")
-        if message.calls:
+        if message.calls and message.role == "assistant":
             text = self._calls(self._writable(message.calls))
             parts = joined((*parts, TextPart(f"\n\n{text}" if parts else text)))
-        if parts is message.parts:
+        elif message.calls:
+            self._note("call_misplaced", f"a call in a message of the {message.role} is left out")
+        elif parts is message.parts:
             return message
         return msgspec.structs.replace(message, parts=parts, calls=())
 
@@ -172,20 +175,18 @@ class _Teller:
         return message.parts if same else joined(parts)
 
     def _part(self, part: Part, level: Literal["turns", "own"]) -> Part | None:
-        match part:
-            case TextPart():
-                text = neutralise(part.text, level, self._nonce)
-                if text == part.text:
-                    return part
-                self._note("specials_neutralised", "control tokens or marks in a message are shown as text")
-                return msgspec.structs.replace(part, text=text)
-            case Media():
-                return self._shown(part)
-            case Opaque() if level == "own":
-                self._note("opaque_dropped", f"a part of kind `{shown_name(part.kind)}` is left out of a past answer")
-                return None
-            case Opaque():
+        if isinstance(part, TextPart):
+            text = neutralise(part.text, level, self._nonce)
+            if text == part.text:
                 return part
+            self._note("specials_neutralised", "control tokens or marks in a message are shown as text")
+            return msgspec.structs.replace(part, text=text)
+        if isinstance(part, Media):
+            return self._shown(part)
+        if level == "turns":
+            return part
+        self._note("opaque_dropped", f"a part of kind `{shown_name(part.kind)}` is left out of a past answer")
+        return None
 
     def _shown(self, part: Media) -> Part:
         if part.kind in self._media:
@@ -200,12 +201,8 @@ class _Teller:
         if not self._open:
             self._told.append(Message("user"))
             self._open = True
-        results = message.results
-        own: tuple[Part, ...] = ()
-        if message.role == "tool" and not results:
-            results = (ToolResult("", message.text, message.name),)
-        elif message.role != "tool":
-            own = self._parts(message, "turns")
+        results = results_of(message)
+        own = self._parts(message, "turns") if message.role != "tool" else ()
         labelled = len(results) > 1 or bool(self._told[-1].parts)
         self._add(tuple(part for result in results for part in self._result_parts(result, labelled)))
         if own:
@@ -213,7 +210,7 @@ class _Teller:
             self._open = False
         if message.calls:
             self._close()
-            self._told.append(Message("assistant", (TextPart(self._calls(self._writable(message.calls))),)))
+            self._told.append(self._without_calls(Message("assistant", calls=message.calls)))
 
     def _result_parts(self, result: ToolResult, labelled: bool) -> Iterable[Part]:
         content = neutralise(result.content, "foreign", self._nonce)
@@ -222,7 +219,8 @@ class _Teller:
         if len(content) > self._max_result:
             self._note("result_cut", f"a result of {len(content)} characters is shown in part")
             content = shortened(content, self._max_result)
-        name = shown_name(result.name or self._names.get(result.id, "")) if labelled or result.error else ""
+        known = result.name or self._names.get(result.id, "")
+        name = shown_name(known, self._nonce) if labelled or result.error else ""
         label = f"{_LABEL} {name}{' (it failed)' if result.error else ''}\n" if name else ""
         yield TextPart(label + self._result(content))
         for part in result.parts:
@@ -242,6 +240,14 @@ class _Teller:
         if self._open:
             self._add((TextPart(self._ask),))
             self._open = False
+
+
+def results_of(message: Message) -> tuple[ToolResult, ...]:
+    """The results that a message brings. What a message of a tool says without any is one."""
+    if message.role != "tool" or message.results:
+        return message.results
+    parts = tuple(part for part in message.parts if not isinstance(part, TextPart))
+    return (ToolResult("", message.text, message.name, parts=parts),)
 
 
 def _is_json(arguments: JSONObject) -> bool:

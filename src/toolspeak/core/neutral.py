@@ -139,8 +139,10 @@ def plain_name(name: str) -> bool:
     return bool(name) and len(name) <= MAX_NAME and name.isprintable() and neutralise(name, "own") == name
 
 
-def shown_name(name: str) -> str:
+def shown_name(name: str, nonce: str | None = None) -> str:
     """A name as it is shown; one that is no plain name is made one."""
+    if nonce is not None and nonce in name:
+        name = neutralise(name, "own", nonce)
     return name if plain_name(name) else one_line(neutralise(name, "own"), MAX_NAME) or "unnamed"
 
 
@@ -196,7 +198,7 @@ _RAW = {mark: f"{char} " for char, mark in _STAND_INS.items()}
 
 def written(dialect: str, calls: tuple[ToolCall, ...], nonce: str | None) -> str:
     """Calls as the model should have written them, with nothing in them that opens a role or another call."""
-    hidden = tuple(_hidden(call) for call in calls)
+    hidden = tuple(_hidden(call, nonce) for call in calls)
     text = render_calls(dialect, hidden, nonce)
     if any(mark in text for mark in _STAND_INS.values()):
         for mark, escape in _escapes(dialect).items():
@@ -213,12 +215,12 @@ def _escapes(dialect: str) -> dict[str, str]:
     return _JSON if '"<"' in sample else _RAW
 
 
-def _hidden(call: ToolCall) -> ToolCall:
+def _hidden(call: ToolCall, nonce: str | None) -> ToolCall:
     """The call with stand-ins for the first characters of control tokens, in keys as well as in values."""
     source = to_json(call.arguments)
     safe = _PATTERNS["foreign"].sub(lambda found: _STAND_INS[found.group()], source)
     arguments = call.arguments if safe is source else msgspec.json.decode(safe, type=dict[str, JSONValue])
-    return ToolCall(shown_name(call.name), arguments)
+    return ToolCall(shown_name(call.name, nonce), arguments)
 
 
 # ---- results

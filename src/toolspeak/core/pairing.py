@@ -2,7 +2,7 @@
 
 Histories come from clients that cut them short, lose ids, count from nought in each turn, or crash between a
 call and its result; every upstream refuses such a history in its own way. Here it is put right, with a note for
-each repair; one that is right comes back as the same object. Above: `engine`. Below: `history` (`Projected`).
+each repair; one that is right comes back as the same object. Above: `engine`. Below: `history`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from .history import Projected
+from .history import Projected, results_of
 from .model import Message, Note, Part, TextPart, ToolCall, ToolResult
 from .neutral import fenced, neutralise, shown_name
 
@@ -116,7 +116,7 @@ class _Pairing:
     def repaired(self) -> Projected:
         """The conversation, put right."""
         for at, message in enumerate(self._messages):
-            for result in _results_of(message):
+            for result in results_of(message):
                 self._assign(at, result)
             if message.calls:
                 self._take_calls(at, message)
@@ -213,7 +213,7 @@ class _Pairing:
         """The message with its own calls and those results that stand where they belong; None when it is empty."""
         calls = tuple(slot.call for slot in self._turns[at].slots) if at in self._turns else ()
         results = tuple(in_place.get(at, ()))
-        parts = message.parts if message.role != "tool" or results else ()
+        parts = message.parts if message.role != "tool" or (results and message.results) else ()
         if not (calls or results or parts or message.reasoning) and (message.calls or message.results):
             return None
         if message.role == "tool" and not results:
@@ -234,13 +234,6 @@ class _Pairing:
             elif not turn.settled(slot):
                 self._note("result_moved", f"the result of `{name}` did not follow its call")
                 yield Message("tool", results=(results[0],))
-
-
-def _results_of(message: Message) -> tuple[ToolResult, ...]:
-    """The results; what a message of a tool says without one is a result."""
-    if message.role == "tool" and not message.results:
-        return (ToolResult("", message.text, message.name),)
-    return message.results
 
 
 def _speaks(message: Message) -> bool:
