@@ -261,7 +261,9 @@ def _is_json(arguments: JSONObject) -> bool:
 # ---- the decision
 
 
-def decision_messages(messages: tuple[Message, ...], prompt: str) -> tuple[Message, ...]:
+def decision_messages(
+    messages: tuple[Message, ...], prompt: str, *, media: Container[str] = MEDIA_KINDS
+) -> tuple[Message, ...]:
     """The conversation as a decision is made on it: the prompt, the user's words, the latest answer without calls.
 
     Messages that would be empty are left out, and a conversation that would end with the model's own words gets
@@ -275,7 +277,7 @@ def decision_messages(messages: tuple[Message, ...], prompt: str) -> tuple[Messa
     ]
     if kept and kept[-1].role == "assistant":
         kept.append(Message("user", (TextPart(_DECIDE),)))
-    return (Message("system", (TextPart(prompt),)), *kept)
+    return (Message("system", (TextPart(prompt),)), *plain(tuple(kept), media=media).messages)
 
 
 # ---- questions about a conversation
