@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.upstreams.loopback import chunked, cut, head
-from toolspeak.errors import UpstreamError
 from toolspeak.upstreams.response import MOST_HEAD, Response
 
 TEXT = "Grüße aus Köln 🌧".encode()
@@ -97,8 +96,8 @@ def test_a_response_that_ends_too_early_is_not_whole(data: bytes):
     ],
 )
 def test_what_is_not_one_response_is_refused(data: bytes):
-    with pytest.raises(UpstreamError, match="not HTTP"):
-        _read([data])
+    response, _ = _read([data])
+    assert "not HTTP" in str(response.error)
 
 
 def _many(line: bytes) -> bytes:
@@ -116,8 +115,44 @@ def _many(line: bytes) -> bytes:
     ids=["many headers", "one long header", "hints without end", "a long trailer"],
 )
 def test_a_head_without_end_is_refused(data: bytes):
-    with pytest.raises(UpstreamError, match="longer than"):
-        _read(cut(data, 1000))
+    response, _ = _read(cut(data, 1000))
+    assert "longer than" in str(response.error)
+
+
+@pytest.mark.parametrize("size", [1, 7, 9999])
+def test_what_came_before_an_error_counts_wherever_it_is_cut(size: int):
+    response, found = _read(cut(head("Transfer-Encoding: chunked") + chunked([b"hi"], last=False) + b"zz\r\n", size))
+    assert (found, response.error is None, response.complete) == (b"hi", False, False)
+
+
+@pytest.mark.parametrize(
+    ("data", "reusable"),
+    [
+        (head("Content-Length: 2") + b"hi", True),
+        (head("Transfer-Encoding: chunked") + chunked([b"hi"]), True),
+        (head("Content-Length: 2") + b"hi\r\n", True),
+        (head("Content-Length: 2", "Connection: close") + b"hi", False),
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi", False),
+        (head("Content-Length: 2") + b"hiH", False),
+        (head("Content-Length: 2") + b"hi" + head("Content-Length: 0"), False),
+        (head("Content-Length: 2") + b"hi\x00", False),
+        (head("Content-Length: 2") + b"h", False),
+    ],
+)
+def test_another_response_may_follow_a_complete_one_and_nothing_else(data: bytes, reusable: bool):
+    response, _ = _read([data])
+    assert response.reusable == reusable
+    assert response.error is None
+
+
+def test_a_response_can_be_read_after_another():
+    response, _ = _read([head("Content-Length: 2", "X-First: 1", status="404 Not Found") + b"no"])
+    assert (response.status, response.complete) == (404, True)
+    response.restart()
+    assert (response.status, response.complete, response.headers) == (0, False, {})
+    assert response.feed(head("Content-Length: 3") + b"yes") == b"yes"
+    assert (response.status, response.complete, response.reusable) == (200, True, True)
+    assert (response.headers, response.header(b"content-length")) == ({"content-length": "3"}, "3")
 
 
 def test_a_long_body_is_no_long_head():

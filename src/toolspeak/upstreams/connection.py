@@ -190,11 +190,7 @@ class Connection(asyncio.Protocol):
             return
         self.heard = True
         response = self.response
-        try:
-            body = response.feed(data)
-        except UpstreamError as error:
-            self.abort(error)
-            return
+        body = response.feed(data)
         if self._draining:
             self._drain(len(data))
             return
@@ -207,9 +203,11 @@ class Connection(asyncio.Protocol):
                 self._transport.pause_reading()
             if not response.complete:
                 self._wait(self._timeouts.idle)
-        elif not response.complete:
-            return
-        self._wake()
+            self._wake()
+        elif response.complete:
+            self._wake()
+        if response.error is not None:
+            self.abort(response.error)
 
     def eof_received(self) -> None:
         """The service will say nothing more."""
@@ -266,7 +264,7 @@ class Connection(asyncio.Protocol):
         self._drained += size
         if self.response.complete:
             self._rest()
-        elif self._drained > MOST_DRAINED:
+        elif self._drained > MOST_DRAINED or self.response.error is not None:
             self.abort()
 
     def _rest(self) -> None:

@@ -21,7 +21,18 @@ MOST_HEAD = 64 * 1024
 class Response:
     """A response as it arrives; `restart` makes it ready for the next one on the same connection."""
 
-    __slots__ = ("_body", "_feed", "_parser", "_raw", "_without_body", "complete", "reusable", "started", "status")
+    __slots__ = (
+        "_body",
+        "_feed",
+        "_parser",
+        "_raw",
+        "_without_body",
+        "complete",
+        "error",
+        "reusable",
+        "started",
+        "status",
+    )
 
     def __init__(self) -> None:
         self._body: list[bytes] = []
@@ -37,6 +48,8 @@ class Response:
         self.started = False
         #: The whole response is there.
         self.complete = False
+        #: What comes is not a response, or one with too long a head. What came before that counts.
+        self.error: UpstreamError | None = None
         #: It is complete, and another one may follow on the same connection.
         self.reusable = False
         self._raw: dict[bytes, bytes] = {}
@@ -52,11 +65,7 @@ class Response:
         return self._raw.get(name, b"").decode("latin-1")
 
     def feed(self, data: bytes) -> bytes:
-        """Take what one read brought; gives the part of it that belongs to the body.
-
-        Raises:
-            UpstreamError: this is not a response, or one with too long a head.
-        """
+        """Take what one read brought; gives the part of it that belongs to the body. Look at `error` then."""
         self._without_body += len(data)
         try:
             self._feed(data)
@@ -64,9 +73,9 @@ class Response:
             self.reusable = False
             # What stands behind a complete response is never read.
             if not self.complete:
-                raise UpstreamError(f"the answer is not HTTP: {error}") from error
+                self.error = UpstreamError(f"the answer is not HTTP: {error}")
         if self._without_body > MOST_HEAD:
-            raise UpstreamError(f"the head of the answer is longer than {MOST_HEAD} bytes")
+            self.error = UpstreamError(f"the head of the answer is longer than {MOST_HEAD} bytes")
         pieces = self._body
         if not pieces:
             return b""
