@@ -7,13 +7,13 @@ Contract, history and constraint are put together here; nothing is decided. Abov
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from typing import assert_never
 
 import msgspec
 
-from ..dialects.table import render_calls, render_result
+from ..dialects.table import render_calls
 from .constraint import decision_constraint, envelope_constraint, wire_options
-from .contract import Contract, decision_contract, envelope_contract, inline_contract, place
+from .contract import Contract, decision_contract, envelope_contract, estimate_tokens, inline_contract, place
 from .history import (
     Projected,
     decision_messages,
@@ -21,9 +21,11 @@ from .history import (
     plain,
     project,
     since_last_user,
+    stop_sequences,
     untrusted_texts,
 )
 from .model import (
+    JSONObject,
     Message,
     Note,
     Options,
@@ -33,7 +35,6 @@ from .model import (
     Tool,
     ToolCall,
     ToolChoice,
-    ToolResult,
 )
 from .pairing import pair
 from .phases import PhaseName
@@ -54,6 +55,8 @@ _SHOW_ANSWER = frozenset(
 #: Kinds of tools that a prompt can teach.
 TEACHABLE = frozenset({"function", "custom"})
 _SAMPLE = "..."
+#: What a caller means who wants JSON and gives no schema.
+_ANY_OBJECT: JSONObject = {"type": "object"}
 
 
 class Asking:
@@ -80,8 +83,12 @@ class Asking:
         self._messages = paired.messages
         self.notes.extend(paired.notes)
         self.offered = tuple(tool for tool in request.tools if self._offers(tool))
-        #: Every tool whose call can be read, allowed now or not: what is not allowed is told from what does not exist.
-        self.readable = tuple(tool for tool in request.tools if tool.kind in TEACHABLE)
+        first = {tool.name: tool for tool in reversed(request.tools) if tool.kind in TEACHABLE}
+        #: Every tool whose call can be read, allowed now or not: what is not allowed is told from what does not
+        #: exist. Of tools with the same name the first counts.
+        self.readable = tuple(
+            first[name] for name in dict.fromkeys(tool.name for tool in request.tools) if name in first
+        )
         self.dropped = tuple(tool for tool in request.tools if tool.kind not in TEACHABLE)
         self.nonce = self._free_nonce(nonces) if plan.marks == "nonce" else None
         self._examples: tuple[str, ...] = ()
@@ -124,6 +131,8 @@ class Asking:
                 return self._decision()
             case "envelope":
                 return self._envelope()
+            case _:
+                assert_never(phase)
 
     def _bare(self, projected: Projected, options: Options) -> Request:
         """The request without anything that speaks of tools."""
@@ -145,29 +154,28 @@ class Asking:
 
     def _inline(self) -> Request:
         request, plan = self._request, self._plan
-        contract = self._learn(
-            inline_contract(
-                self.offered,
-                request.tool_choice,
-                plan.dialect,
-                nonce=self.nonce,
-                style=self._settings.contract,
-                budget=self._settings.contract_budget,
-                query=_last_user_text(self._messages),
-                templates=self._templates,
-            )
+        contract = inline_contract(
+            self.offered,
+            request.tool_choice,
+            plan.dialect,
+            nonce=self.nonce,
+            style=self._settings.contract,
+            budget=self._settings.contract_budget,
+            query=_last_user_text(self._messages),
+            templates=self._templates,
         )
+        contract = self._learn(_with_format(contract, request.options.response_format))
         projected = self._projected()
         messages = place(projected.messages, contract, system_role=plan.profile.system_role)
         options = msgspec.structs.replace(request.options, response_format=None, stop=self._stops())
-        if request.options.response_format is not None:
-            messages = _with_format(messages, request.options.response_format)
         return self._bare(Projected(messages, projected.notes), options)
 
     def _stops(self) -> tuple[str, ...]:
         """The caller's stop sequences and, if there is room, the one that keeps the model from inventing results."""
         stops = self._request.options.stop
-        return stops if len(stops) >= self._plan.profile.max_stop else (*stops, _result_opening(self._plan.dialect))
+        if len(stops) >= self._plan.profile.max_stop:
+            return stops
+        return (*stops, stop_sequences(self._plan.dialect)[0])
 
     def _decision(self) -> Request:
         request = self._request
@@ -182,8 +190,12 @@ class Asking:
             )
         )
         options = msgspec.structs.replace(request.options, response_format=None, grammar=self._grammar("decision"))
-        clone = self._bare(Projected(decision_messages(self._messages, contract.text), ()), options)
-        return msgspec.structs.replace(clone, stream=False)
+        profile = self._plan.profile
+        messages = decision_messages(self._messages, contract.text)
+        if not profile.system_role:
+            messages = place(messages[1:], contract, system_role=False)
+        projected = project(messages, self._plan.dialect, nonce=self.nonce, media=profile.media)
+        return msgspec.structs.replace(self._bare(projected, options), stream=False)
 
     def _envelope(self) -> Request:
         request = self._request
@@ -211,7 +223,7 @@ class Asking:
         if phase == "decision":
             constraint = decision_constraint(self.offered, choice, flavour, nonce=self.nonce)
         else:
-            schema = None if wanted is None else wanted.schema
+            schema = wanted and (_ANY_OBJECT if wanted.schema is None else wanted.schema)
             constraint = envelope_constraint(self.offered, choice, flavour, schema, nonce=self.nonce)
         self.notes.extend(note for note in constraint.notes if note not in self.notes)
         return wire_options(constraint, self._protocol)
@@ -238,12 +250,6 @@ class Asking:
         return render_calls(dialect, [ToolCall(tool.name, dict.fromkeys(names, _SAMPLE))], self.nonce)
 
 
-@cache
-def _result_opening(dialect: str) -> str:
-    """How a result begins in this dialect."""
-    return "\n" + render_result(dialect, ToolResult("", _SAMPLE)).split(_SAMPLE)[0].strip()
-
-
 def _appended(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
     """The text as the user's last word; two user messages in a row are more than some templates take."""
     if messages and messages[-1].role == "user":
@@ -256,13 +262,12 @@ def _last_user_text(messages: tuple[Message, ...]) -> str:
     return next((message.text for message in reversed(messages) if message.role == "user"), "")
 
 
-def _with_format(messages: tuple[Message, ...], wanted: ResponseFormat) -> tuple[Message, ...]:
+def _with_format(contract: Contract, wanted: ResponseFormat | None) -> Contract:
     """The caller wants JSON; the upstream cannot be told so, since a call would not fit it."""
+    if wanted is None:
+        return contract
     rule = "When you answer without calling a tool, the whole answer must be one JSON value and nothing else."
     if wanted.schema is not None:
         rule += f" It must fit this JSON schema:\n{msgspec.json.encode(wanted.schema).decode()}"
-    if messages and messages[0].role == "system":
-        first = messages[0]
-        parts = (*first.parts, TextPart(f"\n\n{rule}"))
-        return (msgspec.structs.replace(first, parts=parts), *messages[1:])
-    return (Message("system", (TextPart(rule),)), *messages)
+    tail = f"{contract.tail.rstrip()}\n\n{rule}\n"
+    return msgspec.structs.replace(contract, tail=tail, tokens=contract.tokens + estimate_tokens(rule))

@@ -15,7 +15,7 @@ Above: the client and every server face. Below: everything else in `core`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 import msgspec
 
@@ -50,8 +50,6 @@ RESCUED = "tool calls read from text"
 #: HTTP statuses with which upstreams say that they do not take tools.
 _REFUSING = frozenset({400, 404, 405, 415, 422, 500, 501})
 _ANY = ToolChoice()
-
-
 #: Plans in which the upstream sees the tools as they are, whatever their kind.
 _NATIVE = frozenset({"pass", "native", "fallback"})
 
@@ -156,10 +154,9 @@ class Engine:
         current = self._attempt
         if current is None or current.number != attempt:
             return []
-        kind = type(event)
-        if kind is TextDelta:
-            current.raw.append(event.text)  # type: ignore[union-attr]
-        elif kind in (UsageSeen, Finish, Failure):
+        if type(event) is TextDelta:
+            current.raw.append(event.text)
+        elif isinstance(event, UsageSeen | Finish | Failure):
             return self._frame(current, event)
         events = current.reading.feed(event)
         if not events:
@@ -172,7 +169,7 @@ class Engine:
             actions += [Stop(attempt), *self.end(attempt)]
         return actions
 
-    def _frame(self, current: _Attempt, event: Event) -> list[Action]:
+    def _frame(self, current: _Attempt, event: UsageSeen | Finish | Failure) -> list[Action]:
         match event:
             case UsageSeen(usage):
                 current.usage = usage
@@ -182,7 +179,7 @@ class Engine:
                 current.failure = event
                 return [Stop(current.number), *self.end(current.number)]
             case _:
-                pass
+                assert_never(event)
         return []
 
     @staticmethod
@@ -221,7 +218,7 @@ class Engine:
         if following and self._goes_on(following, current, reply):
             return self._enter(following)
         if fault is None and self._is_unmet(current):
-            fault = Fault("no_call", "the model declined" if reply.text else "")
+            fault = Fault("no_call", "a call has left that cannot be used" if self._gate.spoiled else "it was declined")
         return self._give_up(current, fault) if fault is not None else self._done(current)
 
     def _goes_on(self, following: PhaseName, current: _Attempt, reply: Reply) -> bool:
