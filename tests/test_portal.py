@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 
 import pytest
@@ -31,13 +31,13 @@ async def answer(value: int) -> int:
     return value
 
 
-def in_thread(work: object, *args: object) -> Future[object]:
+def in_thread(work: Callable[[], object]) -> Future[object]:
     """What a call gives that another thread makes."""
     done: Future[object] = Future()
 
     def run() -> None:
         try:
-            done.set_result(work(*args))  # type: ignore[operator]
+            done.set_result(work())
         except BaseException as error:
             done.set_exception(error)
 

@@ -14,7 +14,7 @@ from toolspeak.core.capability import Found, Profile
 from toolspeak.core.engine import Engine, Outcome
 from toolspeak.core.events import CallStart, Event, Failure, Finish, Reply, TextDelta, UsageSeen, fold
 from toolspeak.core.model import Message, Request, TextPart, Tool, ToolCall, ToolChoice, Usage
-from toolspeak.core.strategy import Settings, plan
+from toolspeak.core.strategy import Mode, Settings, plan
 from toolspeak.core.trace import Trace
 from toolspeak.errors import (
     FormatError,
@@ -48,12 +48,12 @@ def turn(
     *,
     tools: tuple[Tool, ...] = (WEATHER,),
     choice: ToolChoice | None = None,
-    mode: str = "force",
+    mode: Mode = "force",
     stream: bool = True,
 ) -> Turn:
     messages = (Message("user", (TextPart("How is the weather in Paris?"),)),)
     request = Request("m", messages, tools, choice or ToolChoice(), stream)
-    settings = Settings(mode=mode, marks="fixed")  # type: ignore[arg-type]
+    settings = Settings(mode=mode, marks="fixed")
     planned = plan(request, Found(Profile(), "test", "a test"), settings)
     return Turn(Engine(request, planned, settings, stamp=7, nonces=str), upstream)
 

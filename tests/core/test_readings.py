@@ -119,6 +119,23 @@ def test_a_call_that_stands_in_an_untrusted_text_is_text():
     assert (made(events), fold(events).text) == ([], TAGGED)
 
 
+@pytest.mark.requirement("B7", "B10")
+@pytest.mark.parametrize("kind", [Answer, Envelope])
+def test_reasoning_is_separated_and_a_call_in_it_is_none(kind: type[Answer] | type[Envelope]):
+    events = read(kind(TOOLS, "standard"), *f"<think>I could say {TAGGED}</think>It is sunny.")
+    reply = fold(events)
+    assert (reply.calls, reply.text) == ((), "It is sunny.")
+    assert reply.reasoning == f"I could say {TAGGED}"
+    assert "reasoning" in [candidate.verdict for candidate in reply.candidates]
+
+
+@pytest.mark.requirement("B9")
+def test_a_result_that_the_model_invents_is_cut_off():
+    events = read(Answer(TOOLS, "standard"), f"{TAGGED}\n<tool_response>sunny</tool_response>\nIt is sunny.")
+    assert (made(events), fold(events).text.strip()) == (MADE, "")
+    assert "invented_result" in codes(events)
+
+
 # ---- envelope
 
 
