@@ -4,36 +4,34 @@
     reply = client.chat([{"role": "user", "content": "What time is it?"}], tools=[...])
 
 A client knows one model. It turns what the caller says into a request, lets the strategy pick a plan, carries
-the turn out and hands out a reply, or the events as they come. Above: agent, server, users. Below: `turn`, the
-upstreams, `core.engine`.
+the turn out and hands out a reply, or the events as they come. Above: agent, server, users. Below: `turn_maker`,
+`reach`, `conversation`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from functools import cache, partial
 from types import TracebackType
 from typing import Self
 
 import msgspec
 
 from .config import Config, load
-from .conversation import Conversation, request_of
+from .conversation import request_of
 from .core.capability import Capabilities, capabilities
-from .core.engine import Engine
 from .core.events import Event, fold
-from .core.model import JSONValue, Message, Request, Tool, ToolChoice
-from .core.nonces import nonces_of
-from .core.strategy import Settings, plan
+from .core.model import JSONValue, Message, Tool, ToolChoice
+from .core.strategy import Settings
 from .core.trace import TracedReply
 from .errors import UpstreamTimeout, UsageError
 from .plugins import Plugins
 from .portal import Portal
-from .reach import Model, Reached, reach
+from .reach import Model, reach
 from .state import MemoryState, State
 from .turn import Turn, error_after
+from .turn_maker import TurnMaker
 
 __all__ = ["AsyncClient", "AsyncStream", "Client", "Stream"]
 
@@ -45,10 +43,9 @@ Choice = ToolChoice | str | Mapping[str, JSONValue] | None
 class AsyncStream:
     """The events of one turn, as they come. `reply` is the whole, once they have ended."""
 
-    def __init__(self, turn: Turn, conversation: Conversation, request: Request, deadline: float | None) -> None:
+    def __init__(self, turn: Turn, remember: Callable[[TracedReply], None], deadline: float | None) -> None:
         self._turn = turn
-        self._conversation = conversation
-        self._request = request
+        self._remember = remember
         self._deadline = deadline
         self._events: list[Event] = []
         self._batches = turn.batches()
@@ -82,7 +79,7 @@ class AsyncStream:
         fields = msgspec.structs.asdict(fold(self._events))
         fields |= {"requests": outcome.requests, "warnings": outcome.warnings, "record": outcome.trace}
         self._reply = TracedReply(**fields)
-        self._conversation.remember(self._request, self._reply)
+        self._remember(self._reply)
         error = error_after(outcome)
         if error is not None:
             raise error
@@ -127,16 +124,15 @@ class AsyncClient:
         **settings: JSONValue,
     ) -> None:
         config = config if config is not None else load()
-        self._known = known or capabilities()
+        known = known or capabilities()
         plugins = _plugins(config.load_plugins)
-        plugins.extend(self._known)
-        self._known.configure(*config.overrides())
-        self._reached: Reached = reach(model, base_url, api_key, config, plugins)
+        plugins.extend(known)
+        known.configure(*config.overrides())
+        self._reached = reach(model, base_url, api_key, config, plugins)
         self._settings = _changed(config.settings_for(str(self._reached)), settings)
         memory: State = state if state is not None else MemoryState()
-        self._conversation = Conversation(tenant, memory)
+        self._turns = TurnMaker(self._reached, known, memory, config.secret(memory).reveal().encode())
         self._tenant = tenant
-        self._secret = config.secret(memory).reveal().encode()
         self._timeout = timeout
 
     @property
@@ -187,21 +183,11 @@ class AsyncClient:
         settings = _changed(self._settings, {key: value for key, value in options.items() if key in named})
         fields = {key: value for key, value in options.items() if key not in named}
         asked = request_of(self.model, messages, tools, tool_choice, streamed, fields)
-        request, notes = self._conversation.recall(asked, settings)
-        reached = self._reached
-        found = self._known.find(reached.provider, reached.model, reached.base_url)
-        engine = Engine(
-            request,
-            plan(request, found, settings),
-            settings,
-            stamp=time.time_ns(),
-            nonces=nonces_of(self._secret, self._tenant, request.messages),
-            protocol=reached.protocol,
-            notes=notes,
-        )
+        made = self._turns.make(asked, settings, self._tenant)
         limit = timeout if timeout is not None else self._timeout
         deadline = None if limit is None else _now() + limit
-        return AsyncStream(Turn(engine, reached.upstream), self._conversation, request, deadline)
+        remember = partial(self._turns.conversation.remember, self._tenant, made.request)
+        return AsyncStream(made.turn, remember, deadline)
 
     async def close(self) -> None:
         """Free the connections."""

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from .core.events import Reply
 from .core.history import has_tool_history, tools_of_history
 from .core.model import JSONObject, JSONValue, Message, Note, Request, TextPart, Tool, ToolChoice, tools_from
 from .core.strategy import Settings
-from .core.trace import TracedReply
 from .errors import UsageError
 from .protocols import openai_chat
 from .state import State
@@ -59,40 +59,40 @@ def request_of(
 
 
 class Conversation:
-    """The tools of earlier turns, for one tenant."""
+    """The tools of earlier turns; those of one tenant are nothing to another."""
 
-    def __init__(self, tenant: str, state: State) -> None:
-        self._tenant = tenant
+    def __init__(self, state: State) -> None:
         self._state = state
 
-    def _key(self, call_id: str) -> str:
-        return f"tools/{self._tenant}/{call_id}"
-
-    def remember(self, request: Request, reply: TracedReply) -> None:
+    def remember(self, tenant: str, request: Request, reply: Reply) -> None:
         """Keep the tools of the calls that have just been made."""
         if reply.calls and request.tools:
             tools = msgspec.json.encode(request.tools).decode()
             for call in reply.calls:
-                self._state.put(self._key(call.id), tools, _REMEMBERED)
+                self._state.put(_key(tenant, call.id), tools, _REMEMBERED)
 
-    def recall(self, request: Request, settings: Settings) -> tuple[Request, tuple[Note, ...]]:
+    def recall(self, tenant: str, request: Request, settings: Settings) -> tuple[Request, tuple[Note, ...]]:
         """The request with the tools that it no longer lists, where they are wanted."""
         if request.tools or not _wanted(request, settings):
             return request, ()
-        tools = self._remembered(request)
+        tools = self._remembered(tenant, request)
         note = Note("tools_recalled", f"{len(tools)} tools of an earlier turn")
         if not tools:
             tools = tools_of_history(request.messages)
             note = Note("tools_guessed", f"{len(tools)} tools were made up from the calls in the history")
         return (msgspec.structs.replace(request, tools=tools), (note,)) if tools else (request, ())
 
-    def _remembered(self, request: Request) -> tuple[Tool, ...]:
+    def _remembered(self, tenant: str, request: Request) -> tuple[Tool, ...]:
         for message in reversed(request.messages):
             for result in message.results:
-                kept = self._state.get(self._key(result.id))
+                kept = self._state.get(_key(tenant, result.id))
                 if isinstance(kept, str):
                     return _TOOLS.decode(kept)
         return ()
+
+
+def _key(tenant: str, call_id: str) -> str:
+    return f"tools/{tenant}/{call_id}"
 
 
 def _wanted(request: Request, settings: Settings) -> bool:
