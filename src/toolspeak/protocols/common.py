@@ -1,0 +1,233 @@
+"""What the codecs share besides framing: reading fields, writing JSON, saying what went wrong, what gets lost.
+
+Each reader of a field names it in its error. Above: every codec. Below: `core.model`, `core.events`, `errors`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Literal
+
+import msgspec
+
+from ..core.events import Failure
+from ..core.literals import replace_surrogates
+from ..core.model import JSONObject, JSONValue, is_array, is_object
+from ..errors import ToolspeakError, UpstreamError, UsageError
+
+__all__ = [
+    "MAX_BODY",
+    "MAX_CALLS",
+    "ROUTING_FIELDS",
+    "Loss",
+    "array_field",
+    "bool_field",
+    "count",
+    "failure_from",
+    "int_field",
+    "number_field",
+    "object_field",
+    "parse_object",
+    "read_json",
+    "repair_json",
+    "shorten",
+    "status_of",
+    "text_field",
+    "to_line",
+    "to_wire",
+    "without",
+]
+
+#: Largest answer that is not streamed.
+MAX_BODY = 32 * 1024 * 1024
+#: Calls in one reply; more is a model that runs in circles.
+MAX_CALLS = 1024
+
+#: Fields by which some gateways let a caller choose where a request goes and with which key. They are kept, so that
+#: a server can say that it saw them, and never sent on.
+ROUTING_FIELDS = frozenset(
+    "api_base api_key api_type api_version base_url custom_llm_provider extra_body extra_headers extra_query"
+    " headers organization proxies proxy".split()
+)
+
+#: What is shown of a text that could not be read: enough to recognise it, too little to fill a log.
+_SHOWN = 200
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """Something that a protocol has no word for."""
+
+    half: Literal["request", "reply"]
+    name: str
+    #: What becomes of it.
+    becomes: str
+
+
+# ------------------------------------------------------------------------------------------------------ fields
+
+
+def _wrong(path: str, wanted: str, value: JSONValue) -> UsageError:
+    given = "null" if value is None else type(value).__name__
+    return UsageError(f"`{path}` must be {wanted}, not `{given}`")
+
+
+def text_field(value: JSONValue, path: str) -> str:
+    """A text; null and absence are the empty text."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    raise _wrong(path, "a string", value)
+
+
+def bool_field(value: JSONValue, path: str, default: bool) -> bool:
+    """True or false; null and absence are the default."""
+    if value is None:
+        return default
+    if isinstance(value, bool):
+        return value
+    raise _wrong(path, "true or false", value)
+
+
+def int_field(value: JSONValue, path: str) -> int | None:
+    """A whole number, or None."""
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    raise _wrong(path, "an integer", value)
+
+
+def number_field(value: JSONValue, path: str) -> float | None:
+    """A number, or None."""
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        return value
+    raise _wrong(path, "a number", value)
+
+
+def array_field(value: JSONValue, path: str) -> list[JSONValue]:
+    """A list; null and absence are the empty list."""
+    if value is None:
+        return []
+    if is_array(value):
+        return value
+    raise _wrong(path, "a list", value)
+
+
+def object_field(value: JSONValue, path: str) -> JSONObject:
+    """An object, which must be there."""
+    if is_object(value):
+        return value
+    raise _wrong(path, "an object", value)
+
+
+def without(value: JSONObject, *known: str) -> JSONObject:
+    """What an object says besides the known fields."""
+    return {key: item for key, item in value.items() if key not in known}
+
+
+# -------------------------------------------------------------------------------------------------------- JSON
+
+_encode = msgspec.json.Encoder().encode
+
+#: Characters that are ordinary in JSON and end a line for some clients' readers of streams.
+_LINE_ENDS = {
+    "\u0085".encode(): b"\\u0085",
+    "\u2028".encode(): b"\\u2028",
+    "\u2029".encode(): b"\\u2029",
+}
+
+
+def parse_object(body: bytes) -> JSONObject:
+    """The object that a request's body is.
+
+    Raises:
+        UsageError: the body is no JSON object.
+    """
+    try:
+        value = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"the body is not JSON: {error}") from None
+    except RecursionError:
+        raise UsageError("the body is nested too deeply") from None
+    return object_field(value, "the body")
+
+
+def read_json(payload: bytes | str) -> JSONValue:
+    """The value of a JSON text; None when it is none."""
+    try:
+        return msgspec.json.decode(payload)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def repair_json(payload: bytes) -> bytes | None:
+    """A JSON text with characters that JSON or UTF-8 forbids, U+FFFD in their places; None when it is none at all."""
+    try:
+        value = json.loads(payload.decode("utf-8", "replace"), strict=False)
+        return replace_surrogates(json.dumps(value, ensure_ascii=False)).encode()
+    except (ValueError, RecursionError):
+        return None
+
+
+def to_wire(value: JSONValue) -> bytes:
+    """JSON bytes of a value; half a surrogate pair, which no bytes can carry, becomes U+FFFD."""
+    try:
+        return _encode(value)
+    except UnicodeEncodeError:
+        return replace_surrogates(json.dumps(value, ensure_ascii=False)).encode()
+
+
+def to_line(value: JSONValue) -> bytes:
+    """JSON bytes of a value in which no client finds the end of a line."""
+    payload = to_wire(value)
+    if not payload.isascii():
+        for raw, escaped in _LINE_ENDS.items():
+            payload = payload.replace(raw, escaped)
+    return payload
+
+
+def count(value: JSONValue) -> int:
+    """A number of tokens, whatever a server wrote for it."""
+    return int(value) if isinstance(value, int | float) and value > 0 else 0
+
+
+# ------------------------------------------------------------------------------------------------------ errors
+
+#: Statuses that mean that time ran out.
+_TIMEOUTS = (408, 504)
+
+
+def shorten(text: str | bytes) -> str:
+    """The beginning of a text, on one line."""
+    if isinstance(text, bytes):
+        text = text[: 4 * _SHOWN].decode("utf-8", "replace")
+    return " ".join(text[: 2 * _SHOWN].split())[:_SHOWN]
+
+
+def failure_from(value: JSONValue, status: int = 0, body: bytes = b"", otherwise: str = "") -> Failure:
+    """The failure that an error object, in any of the shapes in use, stands for."""
+    message = _said(value)
+    kind = "timeout" if status in _TIMEOUTS else "upstream"
+    return Failure(message or otherwise or "the upstream gave an error without a word", kind, status, shorten(body))
+
+
+#: Servers wrap an error in an error at most this often.
+_ERROR_DEPTH = 8
+
+
+def _said(value: JSONValue, depth: int = _ERROR_DEPTH) -> str:
+    """The message of an error object."""
+    if is_array(value) and value:
+        value = value[0]
+    if isinstance(value, str):
+        return shorten(value)
+    if not is_object(value) or not depth:
+        return ""
+    said = (_said(value.get(key), depth - 1) for key in ("error", "message", "msg", "detail"))
+    return next(filter(None, said), "")
+
+
+def status_of(error: ToolspeakError) -> int:
+    """The HTTP status of an answer that tells of an error; an upstream's own status is passed on."""
+    if isinstance(error, UpstreamError) and 400 <= error.upstream_status < 600:
+        return error.upstream_status
+    return error.status

@@ -1,0 +1,223 @@
+"""What every decoder of replies does, whatever the protocol: tell a stream from a whole answer, hand out events.
+
+A codec derives from `ReplyReader` and says what one event means, what a whole answer means and what the end means.
+Adjacent deltas of one kind inside one read are joined; unreadable events are counted; each note is given once.
+Above: codecs. Below: `framing`, `common`, `core.events`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import msgspec
+
+from ..core.events import Event, Failure, Noted, TextDelta
+from ..core.model import Note
+from .common import MAX_BODY, shorten
+from .framing import Frame, FrameError, ServerEvent, SSEDecoder, Template
+
+__all__ = ["MAX_LESSONS", "EventTemplate", "Make", "ReplyReader"]
+
+#: First bytes by which a body that is not a stream, and a stream, are known; anything else is what was asked for.
+_BODY, _STREAM = b"{[<", b"deir:"
+_BOM = b"\xef\xbb\xbf"
+#: How much of an answer is kept to show it if it cannot be read.
+_HEAD = 1000
+#: Tries to learn a template, one after the other, that never fitted: then the server's events differ by more than text.
+MAX_LESSONS = 8
+
+#: Makes the event of a piece of text.
+Make: TypeAlias = Callable[[str], Event]
+
+_read_texts = msgspec.json.Decoder(list[str]).decode
+
+
+class EventTemplate(Template):
+    """A template of frames that name their event in a line of its own."""
+
+    __slots__ = ()
+
+    def _read_run(self, data: bytes) -> str | None:
+        """The texts of several frames: no JSON string holds the line ends between two of them."""
+        texts = data[len(self._head) : -len(self._tail)].split(self._joint)
+        try:
+            read = _read_texts(b"[" + b",".join(texts) + b"]")
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+        # More strings than frames: a frame held two, which is no JSON.
+        return "".join(read) if len(read) == len(texts) else None
+
+    @classmethod
+    def learn_named(cls, read: bytes, event: str, payload: bytes, key: bytes, text: str) -> EventTemplate | None:
+        """As `learn`, of the frame at the end of a read; `event` is its name, or nothing."""
+        found = Template.learn(read, payload, key, text)
+        if found is None:
+            return None
+        head, tail = found._head, found._tail  # pyright: ignore[reportPrivateUsage] - of our own kind
+        if event:
+            head = b"event: " + event.encode() + b"\n" + head
+        ends = read.endswith(head + b'"' + text.encode() + b'"' + tail)
+        return cls(head, tail) if ends else None
+
+
+class ReplyReader:
+    """Reads one answer: `feed` gives the events that the bytes make certain, `close` the last ones.
+
+    `stream` says what was asked for; an upstream that answers the other way is understood too.
+    """
+
+    def __init__(self, stream: bool) -> None:
+        self._stream = stream
+        self._sniffed = False
+        self._head: bytes = b""
+        self._frames = SSEDecoder()
+        self._body = bytearray()
+        self._over = False
+        self._closing = False
+        #: The last event of a read, and what was learned from it.
+        self._last: tuple[str, bytes] | None = None
+        self._template: Template | None = None
+        self._lessons = MAX_LESSONS
+        self._repeated: Make = TextDelta
+        self._events: list[Event] = []
+        self._target: Make = TextDelta
+        self._run: list[str] = []
+        self._noted: set[str] = set()
+        self._read = 0
+        self._bad = 0
+        self._bad_body = b""
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The events that these bytes make certain."""
+        if self._template is not None:
+            text = self._template.read(data)
+            if text:
+                self._lessons = MAX_LESSONS
+                return [self._repeated(text)]
+        if self._over:
+            return []
+        if not self._sniffed:
+            data = self._sniff(data)
+        if self._stream:
+            self._last = None
+            for frame in self._frames.feed(data):
+                self._frame(frame)
+            self._template = self._lesson(data)
+        elif len(self._body) + len(data) > MAX_BODY:
+            self._fail(Failure(f"the answer is larger than {MAX_BODY} bytes", body=shorten(bytes(self._body[:_HEAD]))))
+        else:
+            self._body += data
+        return self._taken()
+
+    def close(self) -> list[Event]:
+        """The events that only the end of the answer makes certain."""
+        self._closing = True
+        if self._stream:
+            for frame in self._frames.close():
+                self._frame(frame)
+            if not self._over:
+                self._end()
+        elif not self._over:
+            body = bytes(self._body)
+            if body.strip():
+                self._whole(body.removeprefix(_BOM))
+            else:
+                self._fail(Failure("the upstream answered with nothing", "truncated"))
+        return self._taken()
+
+    def _sniff(self, data: bytes) -> bytes:
+        """Hold everything before the first byte that says something, then see whether this is a stream at all."""
+        data = (self._head + data).lstrip()
+        self._head = data[:_HEAD]
+        first = data.removeprefix(_BOM).lstrip()[:1]
+        if not first or _BOM.startswith(data):
+            return b""
+        self._sniffed = True
+        self._stream = first in _STREAM or (self._stream and first not in _BODY)
+        return data
+
+    def _frame(self, frame: Frame) -> None:
+        if self._over:
+            return
+        if isinstance(frame, FrameError):
+            self._fail(Failure(frame.message))
+            return
+        self._last = (frame.event, frame.data) if isinstance(frame, ServerEvent) else ("", frame)
+        self._event(*self._last)
+
+    def _lesson(self, read: bytes) -> Template | None:
+        """What the last event of a read looks like, if it holds nothing but one text."""
+        if not self._lessons or self._last is None or self._over or not self._frames.idle:
+            return None
+        found = self._learn(read, *self._last)
+        if found is not None:
+            self._lessons -= 1
+        return found
+
+    # ------------------------------------------------------------------------------------ what a codec says
+
+    def _event(self, name: str, payload: bytes) -> None:
+        """One event of a stream."""
+        raise NotImplementedError
+
+    def _whole(self, body: bytes) -> None:
+        """An answer that is no stream."""
+        raise NotImplementedError
+
+    def _end(self) -> None:
+        """The stream is over."""
+        raise NotImplementedError
+
+    def _learn(self, read: bytes, name: str, payload: bytes) -> Template | None:
+        """The template of the last event of a read, and `_repeated` set to what its text makes."""
+        raise NotImplementedError
+
+    def _last_words(self) -> None:
+        """What is told before `Finish` or a failure."""
+        if self._bad:
+            self._note("bad_events", f"{self._bad} unreadable, the first: {shorten(self._bad_body)}")
+        self._over = True
+
+    # ---------------------------------------------------------------------------------------------- output
+
+    def _taken(self) -> list[Event]:
+        self._flush()
+        events, self._events = self._events, []
+        return events
+
+    def _flush(self) -> None:
+        if self._run:
+            self._events.append(self._target("".join(self._run)))
+            self._run = []
+
+    def _emit(self, event: Event) -> None:
+        self._flush()
+        self._events.append(event)
+
+    def _add(self, target: Make, text: str) -> None:
+        if target is not self._target:
+            self._flush()
+            self._target = target
+        if text:
+            self._run.append(text)
+
+    def _note(self, code: str, detail: str) -> None:
+        if code not in self._noted:
+            self._noted.add(code)
+            self._emit(Noted(Note(code, detail)))
+
+    def _unreadable(self, payload: bytes) -> None:
+        self._bad += 1
+        self._bad_body = self._bad_body or payload[:_HEAD]
+
+    def _truncated(self) -> Failure:
+        if self._read:
+            return Failure("the stream ended before the answer did", "truncated")
+        if self._bad:
+            return Failure("the stream held nothing that could be read", body=shorten(self._bad_body))
+        return Failure("the stream ended before it began", "truncated", body=shorten(self._head))
+
+    def _fail(self, failure: Failure) -> None:
+        self._last_words()
+        self._emit(failure)
