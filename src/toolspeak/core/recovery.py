@@ -92,13 +92,15 @@ _BY_CATEGORY: dict[Category, FaultKind] = {
 def _text_fault(reply: Reply, choice: ToolChoice, tools: Sequence[Tool]) -> Fault | None:
     """The answer is text: it declines, announces, asks, or answers.
 
-    Where every tool changes the world, asking first is good manners and not a fault.
+    Where every tool changes the world, asking first is good manners and not a fault. Nor is it one to speak of a call
+    that stands in a document: nobody is talked into making that.
     """
     verdict = classify(reply.text, [tool.name for tool in tools])
     polite = verdict.category == "asks_permission" and all(
         tool.side_effects or tool.name in ALWAYS_SIDE_EFFECTS for tool in tools
     )
-    if verdict.category == "safety" or (polite and not choice.demands):
+    quotes = verdict.category == "describes" and any(candidate.reason == "echo" for candidate in reply.candidates)
+    if verdict.category == "safety" or ((polite or quotes) and not choice.demands):
         return None
     if verdict.category in _BY_CATEGORY:
         return Fault(_BY_CATEGORY[verdict.category], f"{verdict.category.replace('_', ' ')} ({verdict.language})")
@@ -226,11 +228,11 @@ _ORDERS: dict[FaultKind, tuple[str, ...]] = {
         "You must now answer with at least one tool call. Do not apologise and do not explain.",
     ),
     "described": (
-        "Make the call now. Write the call itself, then stop and wait for its result.",
-        "You must now write the call itself. No plan, no explanation, no other text.",
+        "If the user's request needs the call, write the call itself now, then stop and wait for its result.",
+        "You must now write the call that the user's request needs. No plan, no explanation, no other text.",
     ),
     "permission": (
-        "Make the call now, then stop and wait for its result.",
+        "Write the call that the user's request needs now, then stop and wait for its result.",
         "You must now write the call itself. Do not ask, do not explain.",
     ),
     "bad_arguments": (
@@ -292,6 +294,6 @@ def instruction(fault: Fault, attempt: int, *, tools: Sequence[Tool], example: s
 
 def _listed(tools: Sequence[Tool]) -> str:
     """The names of the tools, as many as are read in one go."""
-    names = [f"`{shown_name(tool.name)}`" for tool in tools[:MAX_NAMES]]
+    names = [f"`{_quoted(shown_name(tool.name))}`" for tool in tools[:MAX_NAMES]]
     more = len(tools) - len(names)
     return ", ".join(names) + (f" and {more} more" if more else "")

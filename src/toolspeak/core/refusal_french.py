@@ -156,12 +156,18 @@ FRENCH = Language(
     "dans (cette conversation|ce contexte|cet environnement)|virtuel|directement",
     (
         (
-            "je n'ai|je ne (dispose|possede|peux|puis|suis|sais)",
-            "pas|aucun|d'aucun|malheureusement|en mesure|actuellement|directement",
+            "je n'ai|je ne (dispose|possede|peux|puis|sais)",
+            "pas|aucun|d'aucun|malheureusement|acces|ni",
         ),
         (
-            "il m'est|il ne m'est|je suis (incapable|dans l'i)|aucun outil|aucune (fonction|api)|"
-            "il n'y a (pas d'outil|aucun outil)|les outils|mes connaissances|mes donnees|on ne m'a",
+            "je ne suis (malheureusement |actuellement )?",
+            "pas (en mesure|capable|connect|reli|equip|habilit|branch)|(connect|reli)",
+        ),
+        (
+            "il m'est|il ne m'est|je suis (incapable|dans l'i|limite)|je n'arrive pas|"
+            "l'outil|la fonction|aucun outil|aucune (fonction|api)|"
+            "il n'y a (pas d'outil|aucun outil|pas de fonction|aucune fonction)|"
+            "les outils|mes connaissances|mes donnees|on ne m'a",
         ),
     ),
     rules(

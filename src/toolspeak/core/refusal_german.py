@@ -180,7 +180,7 @@ GERMAN = Language(
         ),
         (
             "ich bin|bin ich",
-            "nicht",
+            "nicht|(nur |lediglich |bloss )?(ein|eine) (reine|ki|sprach|text)|darauf beschrankt|ausserstande",
         ),
         (
             "es ist mir|ist es mir|ist mir",
@@ -192,7 +192,8 @@ GERMAN = Language(
         ),
         (
             "keine (tools|werkzeuge|funktionen)|(die|diese) (tools|werkzeuge|funktionen)|auf (das internet|"
-            "dateien|echtzeit|ihre|deine)|mein (wissen|wissensstand)|meine (trainingsdaten|kenntnisse)",
+            "dateien|echtzeit|ihre|deine)|mein (wissen|wissensstand)|meine (trainingsdaten|kenntnisse|"
+            "informationen)|(links|webseiten|dateien|befehle|aktuelle) (offnen|kann|konnen|auf|zu)",
         ),
     ),
     rules(

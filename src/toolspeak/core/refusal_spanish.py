@@ -155,9 +155,11 @@ SPANISH = Language(
     "por el momento|en este momento|ahora mismo|en esta (conversacion|sesion)|me temo|basado en texto|ia|yo",
     (
         (
-            "no (puedo|podria|tengo|dispongo|poseo|cuento|soy capaz|me es|se me|me ha|me han|estoy|es posible|"
-            "hay)|carezco|me (es|resulta) imposible|ninguna herramienta|las herramientas|mis conocimientos|"
-            "mi conocimiento",
+            "no (puedo|podria|tengo|dispongo|poseo|cuento|soy capaz|me es|se me|me ha|me han|"
+            "estoy conectad|estoy en|es posible)|"
+            "no hay (ninguna )?(herramienta|funcion)|carezco|me (es|resulta) imposible|"
+            "ninguna herramienta|las herramientas|mis conocimientos|"
+            "mi (conocimiento|informacion)|la (funcion|herramienta)|los (enlaces|archivos)|como (ia|modelo)",
         ),
     ),
     rules(

@@ -60,7 +60,6 @@ _FOLD: dict[int, str] = {
     **{ord(char): stop for char, stop in zip("。！？；：…．", ".!?;:..", strict=True)},
     ord("ß"): "ss",
     ord("œ"): "oe",
-    ord("`"): "",
 }
 _SIMPLIFIED = {ord(old): new for old, new in TRADITIONAL.items()}
 _SPACES = re.compile(r" {2,}").sub
@@ -72,10 +71,10 @@ _CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]").findall
 _KANA = re.compile(r"[\u3040-\u30ff]").search
 #: Stands for the name of a tool on offer, and for something quoted.
 NAME, UNSAID = "⌘", "_"
-#: What is quoted is not said, and what is code is not said either; but a tool's name in it counts.
+#: What is quoted is not said, nor is code, markup or JSON: a document's words, perhaps. A tool's name in ticks counts.
 _QUOTED = re.compile(
-    r"```[\s\S]*?(?:```|$)|`[^`\n]{0,300}`|\"[^\"\n]{1,300}\"|“[^“”\n]{1,300}”|„[^“”\n]{1,300}[“”]|«[^«»\n]{1,300}»|"
-    r"「[^「」\n]{1,300}」|『[^『』\n]{1,300}』|^>[^\n]*",
+    r"```[\s\S]*?(?:```|\Z)|(`[^`\n]{0,300}`)|\"[^\"\n]{1,300}\"|“[^“”\n]{1,300}”|„[^“”\n]{1,300}[“”]|"
+    r"«[^«»\n]{1,300}»|「[^「」\n]{1,300}」|『[^『』\n]{1,300}』|^>[^\n]*|<[^<>\n]{1,100}>|\{[^\n]{0,400}\}",
     re.MULTILINE,
 ).sub
 
@@ -209,9 +208,8 @@ def view_of(text: str, names: tuple[str, ...]) -> View:
     offer = _offer(names[:_MAX_NAMES])
 
     def said(found: re.Match[str]) -> str:
-        named = offer.mention.findall(fold(found.group())) if offer.mention else ()
-        marks = NAME * min(4, len(named))
-        return f" {marks or UNSAID} " if "\n" not in found.group() else f"\n{marks}\n"
+        named = offer.mention.search(fold(found[1])) if offer.mention and found[1] else None
+        return "\n" if "\n" in found[0] else f" {NAME if named else UNSAID} "
 
     def folded(part: str) -> str:
         return offer.telling.sub(NAME, fold(part)) if offer.telling else fold(part)

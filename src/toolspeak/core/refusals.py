@@ -399,7 +399,13 @@ class _Openers:
         # The first sentence that ends behind a complete opener settles it, whatever comes after.
         ends = (found.end() for found in _SENTENCE_END(text)) if at >= 0 else ()
         end = next((end for end in ends if len(fold(text[:end]).strip()) >= at), 0)
-        return not end or classify(text[:end]).category in _DECLINED
+        return not end or self._declines(text[:end])
+
+    def _declines(self, text: str) -> bool:
+        """Whether some rule matches. What tools are offered is not known here, so what it speaks of does not count."""
+        words = _compiled(self._language)
+        head = spelled_for(view_of(text, ()), self._language).head
+        return any(True for sentence in head for _ in words.matches(sentence))
 
 
 def _trie(pattern: str) -> _Trie:
@@ -435,7 +441,6 @@ def _openers() -> tuple[_Openers, ...]:
 
 #: What may stand between two phrases.
 _BETWEEN = frozenset(" .!:")
-_DECLINED = frozenset({"no_tools", "cannot_access"})
 #: The end of a sentence that no continuation can undo.
 _SENTENCE_END = re.compile(r"[.!?;](?=\s)|[。！？；]|\n").finditer
 
