@@ -43,7 +43,7 @@ Choice = ToolChoice | str | Mapping[str, JSONValue] | None
 class AsyncStream:
     """The events of one turn, as they come. `reply` is the whole, once they have ended."""
 
-    def __init__(self, turn: Turn, remember: Callable[[TracedReply], None], deadline: float | None) -> None:
+    def __init__(self, turn: Turn, remember: Callable[[list[str]], None], deadline: float | None) -> None:
         self._turn = turn
         self._remember = remember
         self._deadline = deadline
@@ -79,7 +79,7 @@ class AsyncStream:
         fields = msgspec.structs.asdict(fold(self._events))
         fields |= {"requests": outcome.requests, "warnings": outcome.warnings, "record": outcome.trace}
         self._reply = TracedReply(**fields)
-        self._remember(self._reply)
+        self._remember([call.id for call in self._reply.calls])
         error = error_after(outcome)
         if error is not None:
             raise error

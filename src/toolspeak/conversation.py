@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from .core.events import Reply
 from .core.history import has_tool_history, tools_of_history
 from .core.model import JSONObject, JSONValue, Message, Note, Request, TextPart, Tool, ToolChoice, tools_from
 from .core.strategy import Settings
@@ -64,12 +63,12 @@ class Conversation:
     def __init__(self, state: State) -> None:
         self._state = state
 
-    def remember(self, tenant: str, request: Request, reply: Reply) -> None:
+    def remember(self, tenant: str, request: Request, call_ids: Iterable[str]) -> None:
         """Keep the tools of the calls that have just been made."""
-        if reply.calls and request.tools:
-            tools = msgspec.json.encode(request.tools).decode()
-            for call in reply.calls:
-                self._state.put(_key(tenant, call.id), tools, _REMEMBERED)
+        tools = ""
+        for call_id in call_ids:
+            tools = tools or msgspec.json.encode(request.tools).decode()
+            self._state.put(_key(tenant, call_id), tools, _REMEMBERED)
 
     def recall(self, tenant: str, request: Request, settings: Settings) -> tuple[Request, tuple[Note, ...]]:
         """The request with the tools that it no longer lists, where they are wanted."""
