@@ -102,7 +102,7 @@ class Httpx2Upstream(Service):
                         max_connections=None, max_keepalive_connections=MOST_IDLE, keepalive_expiry=KEEP
                     ),
                 )
-            except (ValueError, ImportError) as error:
+            except (ValueError, ImportError, package.InvalidURL) as error:
                 # Its words may show the proxy's password.
                 raise ConfigError("httpx2 cannot be set up like this", hint="check the URL of the proxy") from error
             self._clients[loop] = client

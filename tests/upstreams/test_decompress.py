@@ -1,0 +1,83 @@
+"""Compressed bodies: any cut, the right cap, nothing made before it is allowed."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.upstreams.chaos import deflated
+from tests.upstreams.loopback import cut
+from toolspeak.errors import UpstreamError
+from toolspeak.upstreams import decompress
+from toolspeak.upstreams.decompress import FREE, Inflater, inflater
+
+
+def _made(coding: str) -> Inflater:
+    made = inflater(coding)
+    assert made is not None
+    return made
+
+
+PACKED = {
+    "gzip": gzip.compress,
+    "x-gzip": gzip.compress,
+    "deflate": deflated,
+    " Deflate ": lambda data: deflated(data, -zlib.MAX_WBITS),
+}
+
+
+@pytest.mark.requirement("R-F20")
+@given(st.binary(max_size=300), st.integers(1, 40), st.sampled_from(sorted(PACKED)))
+def test_any_body_comes_out_as_it_went_in_wherever_it_is_cut(body: bytes, size: int, coding: str):
+    made = _made(coding)
+    assert b"".join(made.feed(piece) for piece in cut(PACKED[coding](body), size)) == body
+    assert made.whole
+
+
+@pytest.mark.parametrize("coding", ["", "identity", " Identity "])
+def test_what_is_not_compressed_needs_nothing(coding: str):
+    assert inflater(coding) is None
+
+
+@pytest.mark.parametrize("coding", ["br", "zstd", "compress", "gzip, br", "gzip,gzip"])
+def test_what_is_not_known_is_refused(coding: str):
+    with pytest.raises(UpstreamError, match="not asked for"):
+        inflater(coding)
+
+
+def test_nothing_at_all_is_whole_and_a_beginning_is_not():
+    made = _made("gzip")
+    assert made.whole
+    made.feed(gzip.compress(b"hello")[:-1])
+    assert not made.whole
+
+
+def test_what_stands_behind_a_deflated_body_is_dropped():
+    assert _made("deflate").feed(deflated(b"hello") + b"junk") == b"hello"
+
+
+def test_what_stands_behind_a_gzipped_body_must_be_gzip():
+    with pytest.raises(UpstreamError, match="not compressed as it says"):
+        _made("gzip").feed(gzip.compress(b"hello") + b"junk")
+
+
+@pytest.mark.requirement("R-F20")
+@pytest.mark.parametrize("coding", sorted(PACKED))
+def test_a_bomb_stops_where_it_passes_its_cap(coding: str):
+    bomb = PACKED[coding](b"\0" * 40 * FREE)
+    made, out = _made(coding), 0
+    with pytest.raises(UpstreamError, match="larger than"):
+        for piece in cut(bomb, 1000):
+            out += len(made.feed(piece))
+    assert out <= FREE + 200 * len(bomb)
+
+
+def test_the_size_of_a_body_is_bounded_too(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(decompress, "MOST_PLAIN", 1000)
+    with pytest.raises(UpstreamError, match="larger than 1000 bytes"):
+        _made("gzip").feed(gzip.compress(b"x" * 1001))
+    assert len(_made("gzip").feed(gzip.compress(b"x" * 1000))) == 1000

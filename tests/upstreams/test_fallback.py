@@ -1,0 +1,111 @@
+"""Lists of upstreams: the next is asked only while nothing has flowed."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import aclosing
+
+import pytest
+
+from tests.upstreams.asking import Instant, batches, reply, request, run
+from tests.upstreams.chaos import GOOD, TEXT, Do, by_length, in_order, misbehaving
+from tests.upstreams.test_faults import refused
+from toolspeak.core.events import Failure, TextDelta
+from toolspeak.errors import UpstreamError, UpstreamTimeout, UsageError
+from toolspeak.upstreams.fallback import Fallback
+from toolspeak.upstreams.http import HttpUpstream
+from toolspeak.upstreams.scripted import Scripted
+from toolspeak.upstreams.seam import Upstream
+
+
+def _codes(notes: object) -> list[str]:
+    return [note.code for note in notes]  # type: ignore[attr-defined]
+
+
+@pytest.mark.requirement("G6")
+@pytest.mark.parametrize(
+    "error",
+    [
+        UpstreamError("down", upstream_status=503),
+        UpstreamError("who are you", upstream_status=401),
+        UpstreamError("no such model", upstream_status=404),
+        UpstreamError("cannot connect"),
+        UpstreamTimeout("too late"),
+    ],
+)
+def test_the_next_is_asked_where_one_fails_before_the_first_event(error: UpstreamError):
+    first, second, third = Scripted(error), Scripted("hello"), Scripted("never")
+    answer = run(reply(Fallback([first, second, third])))
+    assert (answer.text, _codes(answer.notes)) == ("hello", ["upstream_fallback"])
+    assert str(error) in answer.notes[0].detail
+    assert third.requests == []
+
+
+@pytest.mark.requirement("G6")
+def test_after_the_first_event_nobody_else_is_asked():
+    first, second = Scripted([TextDelta("he"), Failure("it broke", "truncated")]), Scripted("hello")
+    answer = run(reply(Fallback([first, second])))
+    assert (answer.text, answer.failure) == ("he", Failure("it broke", "truncated"))
+    assert second.requests == []
+
+
+@pytest.mark.requirement("G6")
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_what_is_wrong_with_the_request_is_told_at_once(status: int):
+    second = Scripted("hello")
+    with pytest.raises(UpstreamError, match="no tools"):
+        run(reply(Fallback([Scripted(UpstreamError("no tools", upstream_status=status)), second])))
+    assert second.requests == []
+
+
+@pytest.mark.requirement("G6")
+def test_the_last_ones_error_is_told():
+    with pytest.raises(UpstreamError, match="second"):
+        run(reply(Fallback([Scripted(UpstreamError("first")), Scripted(UpstreamError("second"))])))
+
+
+def test_a_list_is_called_by_the_name_of_its_first_and_must_have_one():
+    upstream: Upstream = Fallback([HttpUpstream("http://127.0.0.1:9/v1"), Scripted("a")])
+    assert (upstream.provider, upstream.base_url) == ("openai", "http://127.0.0.1:9/v1")
+    assert repr(upstream).startswith("Fallback([HttpUpstream('http://127.0.0.1:9/v1'")
+    with pytest.raises(UsageError):
+        Fallback([])
+
+
+@pytest.mark.requirement("G6")
+def test_services_that_are_down_or_stale_are_passed_over():
+    async def talk() -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            nobody = f"http://127.0.0.1:{free.getsockname()[1]}"
+        choose = [
+            in_order(refused(500)),
+            in_order([Do.CLOSE]),
+            in_order(by_length(b"<html>", "Content-Type: text/html")),
+        ]
+        async with (
+            misbehaving(choose[0]) as busy,
+            misbehaving(choose[1]) as mute,
+            misbehaving(choose[2]) as page,
+            misbehaving(in_order(GOOD)) as good,
+        ):
+            urls = [nobody, busy.url, mute.url, page.url, good.url]
+            world = Instant().world
+            upstream = Fallback([HttpUpstream(url, world=world) for url in urls])
+            answer = await reply(upstream)
+            assert (answer.text, _codes(answer.notes)) == (TEXT, ["upstream_fallback"] * 4)
+            await upstream.close()
+            with pytest.raises(UsageError):
+                await batches(upstream)
+
+    run(talk())
+
+
+def test_closing_the_answer_closes_the_one_that_gives_it():
+    async def talk() -> None:
+        first, second = Scripted(UpstreamError("down")), Scripted("hello", chunk=1)
+        async with aclosing(Fallback([first, second]).open(request())) as opened:
+            await anext(opened)
+        assert second.cancelled == [0]
+
+    run(talk())

@@ -1,0 +1,197 @@
+"""The transport for proxies and HTTP/2: the same behaviour behind the same seam."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import pytest
+
+from tests.upstreams.asking import Instant, batches, reply, request, run
+from tests.upstreams.chaos import BODY, CHUNKED, EVENTS, FAULTS, GOOD, TEXT, Do, in_order, misbehaving
+from tests.upstreams.loopback import always, chunked, serving
+from tests.upstreams.test_faults import refused
+from toolspeak.core.events import fold
+from toolspeak.errors import ConfigError, UpstreamError, UpstreamTimeout, UsageError
+from toolspeak.upstreams.http import Timeouts
+from toolspeak.upstreams.httpx2 import Httpx2Upstream
+
+pytest.importorskip("httpx2")
+
+KEY = "sk-canary-0123456789"
+SOON = Timeouts(connect=5, first_byte=0.3, idle=0.3, total=20)
+#: What this transport's own reader of HTTP takes for an end, though it is none, or the other way round.
+OTHERWISE: dict[str, str] = {}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_every_fault_ends_as_it_must(name: str):
+    async def talk() -> None:
+        async with misbehaving(in_order(name)) as chaos:
+            upstream = Httpx2Upstream(chaos.url, KEY, timeouts=SOON, http2=False, world=Instant().world)
+            try:
+                answer = fold(event for batch in await batches(upstream, request()) for event in batch)
+            except UpstreamError as error:
+                assert KEY not in str(error)
+                outcome, text = "raised", ""
+            else:
+                outcome, text = "whole" if answer.failure is None else "failed", answer.text
+            assert outcome == OTHERWISE.get(name, FAULTS[name].outcome)
+            assert TEXT.startswith(text)
+            assert outcome != "whole" or text == TEXT
+            await upstream.close()
+            assert len(asyncio.all_tasks()) <= 4
+
+    run(talk())
+
+
+def test_a_request_looks_the_same():
+    async def talk() -> None:
+        async with serving(always(GOOD)) as server:
+            upstream = Httpx2Upstream(server.url, KEY, headers={"X-Trace": "t1"}, http2=False)
+            assert (upstream.base_url, upstream.provider) == (server.url, "openai")
+            assert (await reply(upstream)).text == TEXT
+            (heard,) = server.heard
+            assert heard.line == "POST /v1/chat/completions HTTP/1.1"
+            assert heard.header("authorization") == f"Bearer {KEY}"
+            assert heard.header("content-type") == "application/json"
+            assert heard.header("accept-encoding") == "identity"
+            assert (heard.header("user-agent"), heard.header("x-trace")) == ("toolspeak", "t1")
+            await upstream.close()
+
+    run(talk())
+
+
+def test_a_proxy_is_used_and_its_password_is_told_to_nobody_else():
+    async def talk() -> None:
+        async with serving(always(GOOD)) as server:
+            proxy = f"http://me:hunter2222@127.0.0.1:{server.port}"
+            upstream = Httpx2Upstream("http://model.example/v1", KEY, proxy=proxy)
+            assert (await reply(upstream)).text == TEXT
+            (heard,) = server.heard
+            assert heard.line == "POST http://model.example/v1/chat/completions HTTP/1.1"
+            assert heard.header("proxy-authorization").startswith("Basic ")
+            assert "hunter2222" not in repr(upstream)
+            await upstream.close()
+
+    run(talk())
+
+
+@pytest.mark.parametrize("proxy", ["morse://127.0.0.1", "http://[::1"])
+def test_a_proxy_that_cannot_be_one_is_refused_and_not_shown(proxy: str):
+    async def talk() -> None:
+        upstream = Httpx2Upstream("http://model.example/v1", proxy=proxy)
+        with pytest.raises(ConfigError) as found:
+            await reply(upstream)
+        assert proxy not in str(found.value)
+
+    run(talk())
+
+
+def test_a_service_is_asked_again_where_that_helps():
+    async def talk() -> None:
+        async with misbehaving(in_order(refused(503, "Retry-After: 3"), GOOD)) as chaos:
+            instant = Instant()
+            upstream = Httpx2Upstream(chaos.url, world=instant.world, http2=False)
+            answer = await reply(upstream)
+            assert (answer.text, instant.waits, chaos.requests) == (TEXT, [3.0], 2)
+            await upstream.close()
+
+    run(talk())
+
+
+def test_connections_are_kept():
+    async def talk() -> None:
+        async with misbehaving(in_order(GOOD)) as chaos:
+            upstream = Httpx2Upstream(chaos.url, http2=False)
+            for _ in range(3):
+                await reply(upstream)
+                await asyncio.sleep(0.02)
+            assert (chaos.requests, chaos.connections) == (3, 1)
+            await upstream.close()
+            with pytest.raises(UsageError):
+                await reply(upstream)
+
+    run(talk())
+
+
+def test_nobody_there_is_an_error_after_three_tries():
+    instant = Instant()
+    with pytest.raises(UpstreamError, match="cannot connect"):
+        run(reply(Httpx2Upstream("http://127.0.0.1:1", world=instant.world)))
+    assert instant.waits == [0.5, 1.0]
+
+
+def test_time_for_everything_is_bounded():
+    async def talk() -> None:
+        async with misbehaving(in_order([CHUNKED, Do.STALL])) as chaos:
+            upstream = Httpx2Upstream(chaos.url, timeouts=Timeouts(total=0.1), http2=False)
+            with pytest.raises(UpstreamTimeout, match="longer than 0"):
+                await reply(upstream)
+            await upstream.close()
+
+    run(talk())
+
+
+def test_closing_the_answer_closes_the_connection():
+    async def talk() -> None:
+        async with misbehaving(in_order([CHUNKED + chunked(EVENTS[:1], last=False), Do.STALL])) as chaos:
+            upstream = Httpx2Upstream(chaos.url, http2=False)
+            opened = upstream.open(request())
+            await anext(opened)
+            await opened.aclose()
+            async with asyncio.timeout(1):
+                await asyncio.gather(*chaos.tasks)
+            await upstream.close()
+
+    run(talk())
+
+
+def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "httpx2", None)
+    with pytest.raises(ConfigError, match="http2"):
+        Httpx2Upstream("http://127.0.0.1:1")
+
+
+class _Http2(asyncio.Protocol):
+    """A service that speaks HTTP/2 from the first byte."""
+
+    streams = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        h2 = pytest.importorskip("h2.connection")
+        config = pytest.importorskip("h2.config").H2Configuration(client_side=False)
+        self._transport = transport
+        self._h2 = h2.H2Connection(config=config)
+        self._h2.initiate_connection()
+        self._write()
+
+    def data_received(self, data: bytes) -> None:
+        events = pytest.importorskip("h2.events")
+        for event in self._h2.receive_data(data):
+            if isinstance(event, events.StreamEnded):
+                type(self).streams += 1
+                headers = [(":status", "200"), ("content-type", "text/event-stream")]
+                self._h2.send_headers(event.stream_id, headers)
+                self._h2.send_data(event.stream_id, BODY, end_stream=True)
+        self._write()
+
+    def _write(self) -> None:
+        self._transport.write(self._h2.data_to_send())  # type: ignore[attr-defined]
+
+
+def test_http_2_is_spoken():
+    pytest.importorskip("h2")
+
+    async def talk() -> None:
+        server = await asyncio.get_running_loop().create_server(_Http2, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        upstream = Httpx2Upstream(f"http://127.0.0.1:{port}/v1", http1=False)
+        answers = await asyncio.gather(*(reply(upstream) for _ in range(4)))
+        assert [answer.text for answer in answers] == [TEXT] * 4
+        assert _Http2.streams == 4
+        await upstream.close()
+        server.close()
+        await server.wait_closed()
+
+    run(talk())
