@@ -17,6 +17,7 @@ __all__ = ["main"]
 _COMMANDS = {
     "config": "toolspeak.cli.config",
     "parse": "toolspeak.cli.parse",
+    "serve": "toolspeak.cli.serve",
     "strategy": "toolspeak.cli.config_strategy",
     "trust": "toolspeak.cli.config_trust",
 }

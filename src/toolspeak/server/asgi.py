@@ -5,7 +5,7 @@ Above: everything in `server`. Below: `errors`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, TypeAlias
 
 from ..errors import ToolspeakError, UsageError
@@ -73,7 +73,7 @@ async def read_body(scope: Scope, receive: Receive, most: int = MAX_BODY) -> byt
 
 
 async def respond(
-    send: Send, status: int, body: bytes, kind: bytes = b"application/json", headers: Headers = []
+    send: Send, status: int, body: bytes, kind: bytes = b"application/json", headers: Sequence[tuple[bytes, bytes]] = ()
 ) -> None:
     """A whole answer."""
     length = str(len(body)).encode()
