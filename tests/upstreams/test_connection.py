@@ -9,7 +9,7 @@ from contextlib import aclosing, suppress
 
 import pytest
 
-from tests.upstreams.asking import PATIENCE, batches, reply, request, run
+from tests.upstreams.asking import PATIENCE, Instant, batches, reply, request, run
 from tests.upstreams.chaos import (
     BODY,
     CHUNKED,
@@ -22,6 +22,7 @@ from tests.upstreams.chaos import (
     Do,
     by_length,
     chunk,
+    error_event,
     in_order,
     misbehaving,
 )
@@ -115,6 +116,18 @@ def test_a_service_that_talks_on_behind_the_last_word_loses_its_connection():
             upstream = HttpUpstream(chaos.url)
             assert (await reply(upstream)).text == TEXT
             await until(lambda: len(pool_of(upstream)) == 0)
+            await upstream.close()
+
+    run(talk())
+
+
+@pytest.mark.parametrize("answer", [by_length(b"{}", status="503 Busy"), by_length(error_event())])
+def test_an_error_leaves_the_connection_usable(answer: bytes):
+    async def talk() -> None:
+        async with misbehaving(in_order(answer, GOOD)) as chaos:
+            upstream = HttpUpstream(chaos.url, world=Instant().world)
+            assert (await reply(upstream)).text == TEXT
+            assert (chaos.requests, chaos.connections) == (2, 1)
             await upstream.close()
 
     run(talk())
@@ -391,3 +404,10 @@ def test_a_stream_by_length_is_kept_as_well():
             await upstream.close()
 
     run(talk())
+
+
+def test_a_path_that_could_say_more_than_a_path_is_refused():
+    upstream = HttpUpstream("http://127.0.0.1:1/v1")
+    for path in ("/a b", "/a\r\nX-Evil: 1", "/ä"):
+        with pytest.raises(UpstreamError, match="path"):
+            upstream._head(path)

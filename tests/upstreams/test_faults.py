@@ -212,6 +212,20 @@ def test_an_error_event_before_everything_else_has_a_status_and_is_asked_again()
     assert (refused.status(), refused.requests) == (404, 1)
 
 
+#: Two answers at once: a note, and no part of an answer yet.
+_NOTED = b'data: {"choices":[{"index":0,"delta":{}},{"index":1,"delta":{"content":"b"}}]}\n\n'
+
+
+@pytest.mark.requirement("R-F5")
+def test_a_note_is_no_answer_yet_and_is_told_with_the_answer():
+    asked = Asked([CHUNKED + chunked([_NOTED], last=False), Do.WAIT, Do.WAIT, chunked([error_event()])], GOOD)
+    assert (asked.is_whole, asked.requests) == (True, 2)
+    noted = Asked([CHUNKED + chunked([_NOTED], last=False), Do.WAIT, Do.WAIT, chunked(EVENTS)])
+    assert (noted.is_whole, noted.notes) == (True, ["other_choices_dropped"])
+    cut_off = Asked([CHUNKED + chunked([_NOTED], last=False), Do.WAIT, Do.WAIT, Do.CLOSE])
+    assert cut_off.error is not None
+
+
 # --------------------------------------------------------------------------------------------------- broken streams
 
 

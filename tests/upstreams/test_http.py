@@ -19,6 +19,7 @@ from tests.upstreams.loopback import Answer, Heard, always, chunked, cut, head, 
 from toolspeak.core.events import Event, Failure, Reply, TextDelta, fold
 from toolspeak.core.model import Request, Usage
 from toolspeak.errors import ConfigError, UpstreamError, UpstreamTimeout, UsageError
+from toolspeak.upstreams import http
 from toolspeak.upstreams.answer import MOST_ERROR
 from toolspeak.upstreams.http import HttpUpstream, Timeouts
 
@@ -601,3 +602,44 @@ def test_a_certificate_of_a_stranger_or_for_another_name_is_refused(certificate:
     with pytest.raises(UpstreamError, match="cannot connect") as found:
         _over_tls(certificate, host, trusted)
     assert isinstance(found.value.__cause__, ssl.SSLCertVerificationError)
+
+
+def test_a_service_that_chooses_another_protocol_is_refused(certificate: Path):
+    async def talk() -> None:
+        offered = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        offered.load_cert_chain(certificate)
+        offered.set_alpn_protocols(["h2"])
+        ours = ssl.create_default_context(cafile=str(certificate))
+        ours.set_alpn_protocols(["h2", "http/1.1"])
+        async with serving(always(b""), offered) as server:
+            with pytest.raises(UpstreamError, match="`h2`"):
+                await reply(HttpUpstream(f"https://localhost:{server.port}/v1", KEY, tls=ours))
+            assert server.heard == []
+
+    run(talk())
+
+
+def test_the_name_and_the_protocol_are_told_in_the_greeting(certificate: Path):
+    told: list[str | None] = []
+
+    async def talk() -> None:
+        offered = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        offered.load_cert_chain(certificate)
+        offered.set_alpn_protocols(["h2", "http/1.1"])
+        offered.sni_callback = lambda link, name, context: told.append(name)
+        async with serving(always(ANSWERS["a stream to the end"]), offered) as server:
+            # The context that is used by default, but for the one authority that it cannot know.
+            http._default_tls.cache_clear()
+            http._default_tls().load_verify_locations(str(certificate))
+            upstream = HttpUpstream(f"https://localhost:{server.port}/v1", KEY)
+            opened = upstream.open(request())
+            await anext(opened)
+            (connection,) = next(iter(upstream._pools.values()))._all
+            assert connection._transport.get_extra_info("ssl_object").selected_alpn_protocol() == "http/1.1"
+            await opened.aclose()
+
+    try:
+        run(talk())
+    finally:
+        http._default_tls.cache_clear()
+    assert told == ["localhost"]

@@ -15,6 +15,7 @@ from toolspeak.core.events import fold
 from toolspeak.errors import ConfigError, UpstreamError, UpstreamTimeout, UsageError
 from toolspeak.upstreams.http import Timeouts
 from toolspeak.upstreams.httpx2 import Httpx2Upstream
+from toolspeak.upstreams.seam import Batches
 
 pytest.importorskip("httpx2")
 
@@ -40,7 +41,7 @@ def test_every_fault_ends_as_it_must(name: str):
             assert TEXT.startswith(text)
             assert outcome != "whole" or text == TEXT
             await upstream.close()
-            assert len(asyncio.all_tasks()) <= 4
+            assert not upstream._ending
 
     run(talk())
 
@@ -145,6 +146,24 @@ def test_closing_the_answer_closes_the_connection():
             await upstream.close()
 
     run(talk())
+
+
+def test_closing_the_upstream_ends_what_is_under_way():
+    async def talk() -> None:
+        async with misbehaving(in_order([CHUNKED + chunked(EVENTS[:1], last=False), Do.STALL])) as chaos:
+            upstream = Httpx2Upstream(chaos.url, http2=False)
+            opened = upstream.open(request())
+            await anext(opened)
+            rest = asyncio.create_task(_rest(opened))
+            await asyncio.sleep(0.02)
+            await upstream.close()
+            assert (await rest)[-1] == "Failure"
+
+    run(talk())
+
+
+async def _rest(opened: Batches) -> list[str]:
+    return [type(event).__name__ async for batch in opened for event in batch]
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch):

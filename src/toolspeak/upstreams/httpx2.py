@@ -61,8 +61,10 @@ class Httpx2Upstream(Service):
     async def close(self) -> None:
         """Drop every connection; exchanges under way fail."""
         await super().close()
-        for task in tuple(self._ending):
+        ending = tuple(self._ending)
+        for task in ending:
             task.cancel()
+        await asyncio.gather(*ending, return_exceptions=True)
         client = self._clients.pop(asyncio.get_running_loop(), None)
         if client is not None:
             await client.aclose()

@@ -120,14 +120,18 @@ class Service:
     ) -> tuple[Answer, list[Event]]:
         """Ask once."""
         source, piece = await self._post(self._codec.path(request), payload, end, notes)
+        answer: Answer | None = None
         try:
             if source.status >= 300:
-                raise await self._refused(source, piece)
-            answer = answer_from(source, piece, self._codec, request, self._clean)
-            return answer, await answer.first()
+                refusal = await self._refused(source, piece)
+            else:
+                answer = answer_from(source, piece, self._codec, request, self._clean)
+                return answer, await answer.first()
         except BaseException:
-            await source.abandon()
+            if answer is None or not answer.over:
+                await source.abandon()
             raise
+        raise refusal
 
     async def _refused(self, source: Source, piece: bytes) -> UpstreamError:
         """What an answer that is no reply means."""
