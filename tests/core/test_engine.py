@@ -6,10 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.turns import NONCE, STAMP, carry_out, engine_for, planned, user
 from toolspeak.core.capability import Profile
@@ -42,7 +39,6 @@ from toolspeak.core.model import (
     ToolResult,
     Usage,
 )
-from toolspeak.core.schema import ArgumentSchema
 from toolspeak.core.strategy import Settings
 from toolspeak.errors import UsageError
 
@@ -867,6 +863,49 @@ def test_a_candidate_that_was_not_taken_is_named():
     assert turned.outcome.trace.why_no_call == "`get_weather` was not taken for a call: does_not_fit"
 
 
+# ---- order
+
+
+def interleaved(*endings: Event) -> list[Event]:
+    """Two native calls whose arguments come in turns."""
+    return finished(
+        CallStart(0, "get_weather", "a"),
+        CallStart(1, "search", "b"),
+        CallArgs(1, '{"query": "x"}'),
+        CallArgs(0, '{"city": "Oslo"}'),
+        *endings,
+        reason="tool_calls",
+    )
+
+
+@pytest.mark.requirement("A10", "B8")
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("endings", [(CallEnd(0), CallEnd(1)), (CallEnd(1), CallEnd(0)), (CallEnd(1),), ()])
+def test_calls_keep_the_order_in_which_they_began(stream: bool, endings: tuple[Event, ...]):
+    arguments: dict[str, Any] = {"settings": Settings(), "profile": NATIVE, "stream": stream}
+    turned = turn(interleaved(*endings), **arguments)
+    assert [call.id for call in turned.reply.calls] == ["a", "b"]
+    turned = turn(interleaved(*endings), choice=ToolChoice(parallel=False), **arguments)
+    assert [call.id for call in turned.reply.calls] == ["a"]
+
+
+@pytest.mark.requirement("B6", "B8")
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_whole_call_behind_one_that_was_cut_off_still_counts(stream: bool):
+    cut = [CallStart(0, "get_weather", "a"), CallArgs(0, '{"city": "Os'), *native("search", 1, "b", query="x")]
+    turned = turn(finished(*cut, reason="length"), settings=Settings(), profile=NATIVE, stream=stream)
+    assert [call.id for call in turned.reply.calls] == ["b"]
+    assert turned.reply.finish_reason == "length"
+
+
+@pytest.mark.requirement("A10")
+def test_a_call_that_is_not_allowed_keeps_no_other_back():
+    calls = [CallStart(0, "search", "a"), *native(index=1, id="b", city="Oslo"), CallEnd(0)]
+    choice = ToolChoice("required", ("get_weather",))
+    turned = turn(finished(*calls), settings=Settings(), profile=NATIVE, choice=choice)
+    assert [call.id for call in turned.reply.calls] == ["b"]
+
+
 # ---- the record
 
 
@@ -896,132 +935,3 @@ def test_notes_of_the_caller_and_of_the_requests_are_told_once():
     turned = Turn(engine, REFUSAL)
     assert turned.events[0] == Noted(Note("recalled", "from memory"))
     assert turned.notes.count("recalled") == 1
-
-
-# ---- whatever a model writes
-
-PIECES = [
-    "",
-    "Let me see. ",
-    "\n",
-    ANSWER,
-    REFUSAL,
-    UNSAFE,
-    "I will call get_weather.",
-    action(city="Oslo"),
-    action(days=1),
-    action(),
-    action("search", query="x"),
-    action("fly", to="Rome"),
-    action(city="Oslo")[:-9],
-    action(city="Rome").replace(f" {NONCE}", ""),
-    decision(("get_weather", {"city": "Oslo"})),
-    decision(("get_weather", {"city": "Oslo"}), ("search", {"query": "x"})),
-    decision(("get_weather", {})),
-    decision(("fly", {})),
-    NO_TOOLS,
-    NO_TOOLS[:-3],
-    envelope("Hello.", ("get_weather", {"city": "Oslo"})),
-    envelope("Hello.", ("search", {"query": "x"}), ("get_weather", {"city": 5})),
-    envelope("Hello."),
-    envelope("Hello.")[:-6],
-    '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>',
-    '<tool_call>\n{"name": "search", "arguments": {}}\n</tool_call>',
-    "<tool_call>",
-    "<think>",
-    "</think>",
-    "```json result\n4 degrees\n```\n",
-    "```",
-    '{"tool": "get_weather", "args": {"city": "Oslo"}}',
-    '{"city": "Oslo"}',
-    "{",
-    "]",
-    "\ud800",
-]
-_MARKED = st.lists(st.sampled_from(PIECES) | st.text(max_size=8), max_size=5)
-_SEPARATED = st.sampled_from(["", "\n"])
-_NATIVE_CALLS = st.lists(
-    st.tuples(
-        st.sampled_from(["get_weather", "search", "fly"]),
-        st.sampled_from(['{"city": "Oslo"}', '{"query": "x"}', "{}", "", '{"city": "Os', '{"days": 1}', "[1]"]),
-        st.booleans(),
-    ),
-    max_size=3,
-)
-_REASONS = st.sampled_from(["stop", "stop", "stop", "tool_calls", "length", "content_filter", "unknown"])
-
-
-@st.composite
-def written(draw: st.DrawFn) -> list[Event]:
-    """An answer: text, thinking, native calls, in this order, and the end."""
-    told: list[Event] = [TextDelta(draw(_SEPARATED).join(draw(_MARKED)))]
-    if draw(st.integers(0, 3)) == 0:
-        told.insert(0, ReasoningDelta(draw(st.sampled_from(PIECES))))
-    for at, (name, arguments, whole) in enumerate(draw(_NATIVE_CALLS)):
-        told += [CallStart(at, name, draw(st.sampled_from(["", "a", "b"]))), CallArgs(at, arguments)]
-        told += [CallEnd(at)] if whole else []
-    return [*told, UsageSeen(Usage(1, 1)), Finish(draw(_REASONS))]
-
-
-CHOICES = [
-    ToolChoice(),
-    ToolChoice("none"),
-    ToolChoice("required"),
-    ToolChoice("named", ("get_weather",)),
-    ToolChoice("auto", ("get_weather",)),
-    ToolChoice("required", ("search",)),
-    ToolChoice(parallel=False),
-    ToolChoice("required", parallel=False),
-]
-#: Requests at most, with two retries: the decision's final request and the native half come on top.
-MOST = {"native": 3, "inline": 3, "envelope": 3, "decision": 4, "fallback": 5}
-SCHEMAS = {tool.name: ArgumentSchema.of(tool.parameters) for tool in TOOLS}
-
-
-def spoiled(turned: Turn) -> bool:
-    """Whether a call went out, or only its name, that was not made in the end."""
-    ends = {event.index for event in turned.events if isinstance(event, CallEnd) and event.valid}
-    return any(isinstance(event, CallStart) and event.index not in ends for event in turned.events)
-
-
-def cut(answer: Sequence[Event], size: int) -> list[Event]:
-    told: list[Event] = []
-    for event in answer:
-        text = event.text if isinstance(event, TextDelta) else ""
-        told += [TextDelta(text[at : at + size]) for at in range(0, len(text), size)] if text else [event]
-    return told
-
-
-@pytest.mark.requirement("A10", "B5", "B8", "B11", "E2")
-@given(
-    plan=st.sampled_from(sorted(PLANS)),
-    choice=st.sampled_from(CHOICES),
-    script=st.lists(written(), min_size=1, max_size=5),
-    size=st.sampled_from([1, 7]),
-    marks=st.sampled_from(["auto", "fixed"]),
-)
-@settings(max_examples=150)
-def test_whatever_a_model_writes_the_turn_ends_well(
-    plan: str, choice: ToolChoice, script: list[list[Event]], size: int, marks: Any
-):
-    wanted, profile = PLANS[plan]
-    wanted = msgspec.structs.replace(wanted, marks=marks)
-    whole, streamed, pieces = (
-        turn(*answers, settings=wanted, profile=profile, choice=choice, stream=stream)
-        for answers, stream in ((script, False), (script, True), ([cut(each, size) for each in script], True))
-    )
-    for turned in (whole, streamed, pieces):
-        assert turned.outcome.requests == len(turned.asked) <= MOST[plan]
-        assert isinstance(turned.events[-1], Finish)
-        assert sum(isinstance(event, Finish) for event in turned.events) == 1
-        assert all(choice.permits(name) for name, _ in turned.calls)
-        assert len(turned.calls) <= (1 if choice.single else len(turned.calls))
-        assert all(not SCHEMAS[name].align(arguments).problems for name, arguments in turned.calls)
-        assert not choice.demands or turned.calls or turned.reply.finish_reason in ("error", "length", "content_filter")
-        assert turned.calls or turned.outcome.trace.why_no_call
-        assert len({call.id for call in turned.reply.calls}) == len(turned.calls)
-    assert (pieces.calls, pieces.reply.text) == (streamed.calls, streamed.reply.text)
-    assert pieces.reply.finish_reason == streamed.reply.finish_reason
-    if not spoiled(streamed):
-        assert (streamed.calls, streamed.reply.text) == (whole.calls, whole.reply.text)
-        assert (streamed.reply.finish_reason, len(streamed.asked)) == (whole.reply.finish_reason, len(whole.asked))

@@ -194,7 +194,7 @@ class Engine:
             return []
         events = current.reading.close(current.reason == "length")
         current.events += events
-        out = self._gate.take(events)
+        out = self._gate.take(events) + self._gate.settle()
         self._attempt = None
         self._attempts.append(current)
         actions = self._conclude(current, out)

@@ -26,13 +26,14 @@ TextPolicy = Literal["live", "opening", "until_call", "to_end", "never"]
 class _Passing:
     """One call on its way out."""
 
-    __slots__ = ("bytes_left", "held", "id", "index", "name")
+    __slots__ = ("bytes_left", "ended", "held", "id", "index", "name")
 
     def __init__(self, start: CallStart) -> None:
         self.name = start.name
         self.id = start.id
         self.index = -1  # its final number, once it has left
         self.held: list[str] = []  # argument fragments of a call that is checked first
+        self.ended: CallEnd | None = None  # it is valid, and waits for those that began before it
         self.bytes_left = False
 
 
@@ -187,10 +188,37 @@ class Gate:
         passing.bytes_left = True
         out.append(event if passing.index == event.index else CallArgs(passing.index, event.fragment))
 
+    def settle(self) -> list[Event]:
+        """The answer is over: valid calls no longer wait for one that began before them and was cut off."""
+        out: list[Event] = []
+        self._let_go(out, over=True)
+        return out
+
     def _end(self, event: CallEnd, out: list[Event]) -> None:
-        passing = self._calls.pop(event.index, None)
-        if passing is None:
-            return
+        passing = self._calls.get(event.index)
+        if passing is not None and event.valid and passing.index < 0:
+            passing.ended = event
+        else:
+            self._calls.pop(event.index, None)
+            if passing is not None:
+                self._close(passing, event, out)
+        self._let_go(out)
+
+    def _let_go(self, out: list[Event], over: bool = False) -> None:
+        """Calls that were checked leave in the order in which they began, as they do where calls flow."""
+        ready: list[tuple[int, _Passing, CallEnd]] = []
+        for index, passing in self._calls.items():
+            if passing is None:
+                continue
+            if passing.ended is not None:
+                ready.append((index, passing, passing.ended))
+            elif not over:
+                break
+        for index, passing, end in ready:
+            del self._calls[index]
+            self._end_valid(passing, end, out)
+
+    def _close(self, passing: _Passing, event: CallEnd, out: list[Event]) -> None:
         if event.valid:
             self._end_valid(passing, event, out)
         elif passing.index < 0:

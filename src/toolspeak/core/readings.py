@@ -97,8 +97,9 @@ class Answer:
         return []
 
     def close(self, cut: bool) -> list[Event]:
-        events = self._scanner.close() if self._scanner is not None else []
-        return events + (self._calls.close(cut) if self._calls is not None else [])
+        # Native calls have gone out already where calls flow; what the text still holds comes behind them.
+        events = self._calls.close(cut) if self._calls is not None else []
+        return events + (self._scanner.close() if self._scanner is not None else [])
 
 
 class Envelope:
