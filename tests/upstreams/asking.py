@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
+
+import pytest
 
 from toolspeak.core.events import Event, Reply, TextDelta, fold
 from toolspeak.core.model import Message, Request, TextPart
@@ -27,6 +29,11 @@ class Instant:
     async def _sleep(self, seconds: float) -> None:
         self.waits.append(seconds)
         await asyncio.sleep(0)
+
+
+def loops(kind: str) -> Callable[[], asyncio.AbstractEventLoop]:
+    """What makes an event loop of this kind."""
+    return asyncio.new_event_loop if kind == "asyncio" else pytest.importorskip("uvloop").new_event_loop
 
 
 def request(text: str = "hello", *, stream: bool = True) -> Request:

@@ -13,7 +13,7 @@ import tracemalloc
 
 import pytest
 
-from tests.upstreams.asking import Instant, batches, request
+from tests.upstreams.asking import Instant, batches, loops, request
 from tests.upstreams.chaos import FAULTS, TEXT, Chaos, in_order, misbehaving, seeded
 from toolspeak.core.events import fold
 from toolspeak.errors import UpstreamError
@@ -143,14 +143,8 @@ def test_nothing_leaks_over_many_faulty_exchanges(kind: str):
     alive = _alive()
     tracemalloc.start()
     try:
-        with asyncio.Runner(loop_factory=_factory(kind)) as runner:
+        with asyncio.Runner(loop_factory=loops(kind)) as runner:
             runner.run(talk())
     finally:
         tracemalloc.stop()
     assert _alive() == alive
-
-
-def _factory(kind: str):
-    if kind == "asyncio":
-        return asyncio.new_event_loop
-    return pytest.importorskip("uvloop").new_event_loop

@@ -9,7 +9,7 @@ from contextlib import aclosing, suppress
 
 import pytest
 
-from tests.upstreams.asking import PATIENCE, Instant, batches, reply, request, run
+from tests.upstreams.asking import PATIENCE, Instant, batches, loops, reply, request, run
 from tests.upstreams.chaos import (
     BODY,
     CHUNKED,
@@ -228,6 +228,33 @@ def test_closing_reaches_the_connections_of_another_loop():
     run(talk())
 
 
+@pytest.mark.parametrize("kind", ["asyncio", "uvloop"])
+def test_connections_end_with_their_loop_though_nobody_closes_the_upstream(kind: str):
+    begun, done = threading.Event(), threading.Event()
+    served: list[Chaos] = []
+
+    async def serve() -> None:
+        async with misbehaving(in_order(GOOD)) as chaos:
+            served.append(chaos)
+            begun.set()
+            await asyncio.to_thread(done.wait, PATIENCE)
+            await until(lambda: not chaos.open)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    assert begun.wait(PATIENCE)
+    upstream = HttpUpstream(served[0].url)
+    for _ in range(2):
+        with asyncio.Runner(loop_factory=loops(kind)) as runner:
+            assert [runner.run(reply(upstream)).text for _ in range(2)] == [TEXT, TEXT]
+            pool = pool_of(upstream)
+            assert pool.idle == 1
+        assert len(pool) == 0
+    done.set()
+    thread.join()
+    assert (served[0].connections, served[0].open) == (2, 0)
+
+
 def test_a_closed_upstream_asks_nothing():
     async def talk() -> None:
         async with misbehaving(in_order(GOOD)) as chaos:
@@ -243,7 +270,7 @@ def test_a_closed_upstream_asks_nothing():
 # ---------------------------------------------------------------------------------------------------------- pressure
 
 
-@pytest.mark.requirement("R-F26")
+@pytest.mark.requirement("R-BACKPRESSURE")
 def test_a_slow_reader_makes_the_service_wait_and_misses_nothing():
     event = chunk({"content": "x" * 10_000})
     count = 2000
@@ -338,7 +365,7 @@ async def _gone_within_a_second(chaos: Chaos) -> None:
     assert time.monotonic() - begun < 1
 
 
-@pytest.mark.requirement("R-F27")
+@pytest.mark.requirement("R-CANCEL")
 @pytest.mark.parametrize(
     "sent",
     [[], [CHUNKED], [CHUNKED + chunked(EVENTS[:1], last=False)], [head(TYPE, "Content-Length: 9") + b"{"]],
@@ -366,7 +393,7 @@ def test_who_leaves_takes_the_connection_along_at_once(sent: list[bytes], how: s
     run(talk())
 
 
-@pytest.mark.requirement("R-F27")
+@pytest.mark.requirement("R-CANCEL")
 def test_who_leaves_while_waiting_for_a_retry_asks_no_more():
     async def talk() -> None:
         async with misbehaving(in_order(by_length(b"", status="503 Busy"))) as chaos:

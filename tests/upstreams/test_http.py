@@ -120,6 +120,7 @@ def test_without_a_key_nothing_is_said_of_one():
     run(talk())
 
 
+@pytest.mark.requirement("R-F46")
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("data", ANSWERS.values(), ids=ANSWERS.keys())
 def test_every_kind_of_body_is_read_streamed_or_not_whatever_was_asked(data: bytes, stream: bool):
@@ -237,6 +238,7 @@ def test_of_an_endless_error_only_the_beginning_is_read():
     run(talk())
 
 
+@pytest.mark.requirement("R-T3")
 @pytest.mark.parametrize("status", ["301 Moved Permanently", "302 Found", "307 Temporary Redirect"])
 def test_a_redirect_is_not_followed(status: str):
     async def talk() -> None:
@@ -504,6 +506,7 @@ TELLING = {
 }
 
 
+@pytest.mark.requirement("R-T2")
 @pytest.mark.parametrize("data", TELLING.values(), ids=TELLING.keys())
 def test_the_key_is_in_no_error_however_the_service_tells_it(data: bytes, caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.DEBUG)

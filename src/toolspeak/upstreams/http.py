@@ -54,9 +54,9 @@ class HttpUpstream(Service):
         """Drop every connection; exchanges under way fail."""
         await super().close()
         here = asyncio.get_running_loop()
-        for loop, pool in self._pools.items():
+        for loop, pool in tuple(self._pools.items()):
             if loop is here:
-                pool.close()
+                await pool.end()
             elif not loop.is_closed():
                 loop.call_soon_threadsafe(pool.close)
 
@@ -65,7 +65,7 @@ class HttpUpstream(Service):
         loop = asyncio.get_running_loop()
         pool = self._pools.get(loop)
         if pool is None:
-            pool = self._pool(loop)
+            pool = await self._pool(loop)
         connection = pool.take()
         if connection is not None:
             try:
@@ -87,10 +87,11 @@ class HttpUpstream(Service):
             self._heads[path] = head
         return head
 
-    def _pool(self, loop: asyncio.AbstractEventLoop) -> Pool:
+    async def _pool(self, loop: asyncio.AbstractEventLoop) -> Pool:
         for other in [other for other in self._pools if other.is_closed()]:
             del self._pools[other]
         pool = self._pools[loop] = Pool(self._address, self._tls, self.timeouts)
+        await pool.watch()
         return pool
 
 

@@ -61,11 +61,12 @@ class Httpx2Upstream(Service):
     async def close(self) -> None:
         """Drop every connection; exchanges under way fail."""
         await super().close()
-        ending = tuple(self._ending)
+        here = asyncio.get_running_loop()
+        ending = [task for task in self._ending if task.get_loop() is here]
         for task in ending:
             task.cancel()
         await asyncio.gather(*ending, return_exceptions=True)
-        client = self._clients.pop(asyncio.get_running_loop(), None)
+        client = self._clients.pop(here, None)
         if client is not None:
             await client.aclose()
 

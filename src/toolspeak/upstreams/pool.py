@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import AsyncGenerator
 
 from ..errors import UpstreamError, UpstreamTimeout
 from .address import Address
@@ -32,6 +33,7 @@ class Pool:
         self._timeouts = timeouts
         self._idle: list[Connection] = []
         self._all: set[Connection] = set()
+        self._watch = self._until_the_loop_ends()
 
     def __len__(self) -> int:
         """How many connections there are, in use or not."""
@@ -82,6 +84,22 @@ class Pool:
             await connection.abandon()
             raise UpstreamError(f"`{where.authority}` wants to speak `{spoken.selected_alpn_protocol()}`")
         return connection
+
+    async def watch(self) -> None:
+        """From now on, connections end with the event loop, whether somebody closes them or not."""
+        await anext(self._watch)
+
+    async def _until_the_loop_ends(self) -> AsyncGenerator[None, None]:
+        """Before a loop ends it closes the asynchronous generators that have begun in it: this one waits for that."""
+        try:
+            yield
+        finally:
+            self.close()
+            await asyncio.gather(*(connection.abandon() for connection in tuple(self._all)))
+
+    async def end(self) -> None:
+        """Close, and wait until every connection has ended."""
+        await self._watch.aclose()
 
     def close(self) -> None:
         """End every connection; exchanges under way fail."""
