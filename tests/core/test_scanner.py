@@ -6,6 +6,7 @@ one chunk joined), `end 0`, `refuse 0`, `judge f call accepted`, `note code`.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from itertools import groupby
@@ -962,6 +963,9 @@ class FakeTable:
         self.run = run
         self.channel = channel
         self.readers: list[FakeReader] = []
+
+    def place(self, buf: str, pos: int) -> re.Match[str] | None:
+        return re.compile(r"[<`{\[\]\n]").search(buf, pos)
 
     def tag(self, name: str, closing: bool) -> Any:
         assert isinstance(closing, bool)

@@ -6,6 +6,7 @@ The seam between `scanner`, which knows no dialect, and `dialects`, which know n
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import Literal, Protocol
@@ -98,6 +99,11 @@ class Reader(Protocol):
 
 class MarkTable(Protocol):
     """The marks of the dialects in use."""
+
+    @property
+    def place(self) -> Callable[[str, int], re.Match[str] | None]:
+        """The search for the next place where a mark may begin."""
+        ...
 
     def tag(self, name: str, closing: bool) -> tuple[Role, Opening | None] | None:
         """What a tag of this folded name means."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from functools import lru_cache
+from collections.abc import Callable
+from functools import cache, lru_cache
 
 from ..core.desk import Desk
 from ..core.evidence import Evidence
@@ -17,6 +18,7 @@ from ..core.seam import NONE, Opening, Reader, Role
 from .block import BLOCK_CLOSERS, Block
 from .json_calls import ROLES
 from .lines import ACTION, CHANNEL, ChannelReader, ReactReader
+from .places import place_finder
 from .tag_names import CALL_TAGS, NOISE
 
 __all__ = ["Marks"]
@@ -167,6 +169,13 @@ _AFTER_NAME = re.compile(r"[\t ]{0,8}(?:\(|\{|\[ARGS\]|:?\s{0,8}(?:\{|<(?=[^|]))
 _AFTER_NAME_BEGUN = re.compile(r"[\t ]{0,8}(?:\[(?:A(?:R(?:GS?)?)?)?|:?\s{0,8}<?)?").fullmatch
 _WINDOW = 160
 
+
+@cache
+def _place() -> Callable[[str, int], re.Match[str] | None]:
+    """Made when it is first needed: the pattern takes some time. `Action ` stands before a nonce."""
+    return place_finder(LITERALS, (*LINES, "call:", "Action "))
+
+
 _BARE_JSON = Opening("json", "bare", at_mark=True, one_call=True)
 _BARE_PYTHON = Opening("pythonic", "bare", at_mark=True, one_call=True)
 _BARE_NAME = Opening("name", "bare", at_mark=True, one_call=True)
@@ -178,6 +187,7 @@ class Marks:
     def __init__(self, desk: Desk, only: frozenset[str] | None = None) -> None:
         self._desk = desk
         self._only = only
+        self.place = _place()
         self._tools = frozenset(desk.tools or ())
         names = {*OPENINGS, *THINKING, *THINKING_ENDS, *TURN_ENDS, *RESULTS, *NOISE_TAGS, *CLOSING_TAGS, *self._tools}
         self._sorted = sorted({*names, *NAMESPACES, "｜", "/"})

@@ -161,11 +161,22 @@ class TagValue:
         return pos
 
     def _flow(self, buf: str, pos: int, final: bool) -> int:
-        found = _INTERRUPT(buf, pos)
-        end = len(buf) if found is None else found.start()
+        end = self._next_interrupt(buf, pos, final)
         if end > pos:
             return self._say(buf[pos:end], end)
         return self._interrupts[buf[pos]](buf, pos, final)
+
+    def _next_interrupt(self, buf: str, pos: int, final: bool) -> int:
+        """Where the value must be looked at again. Tags that cannot end it are passed over."""
+        at = pos
+        while True:
+            found = _INTERRUPT(buf, at)
+            if found is None:
+                return len(buf)
+            at = found.start()
+            if buf[at] != "<" or buf.startswith("!", at + 1) or self._ends(buf, at, final) is not None:
+                return at
+            at += 1
 
     def _flow_newline(self, buf: str, pos: int, final: bool) -> int:
         """The line break before the closing tag is not part of the value."""
