@@ -17,7 +17,7 @@ import msgspec
 
 from .builder import CallBuilder
 from .desk import Desk
-from .events import Event, TextDelta
+from .events import Event, ReasoningDelta, TextDelta
 from .evidence import Evidence
 from .literals import has_surrogate, replace_surrogates
 from .markup import MORE, has_word, lex_name, lex_tag
@@ -35,6 +35,7 @@ MAX_REJECTED = 2000
 MAX_TAIL = 4096
 _TAIL = re.compile(r"[\s.,;:!?)\]}*_`~\"']*").fullmatch
 
+_NOT_PLAIN = re.compile(r"[<`{\[\]\n\ud800-\udfff]").search
 _PLAIN = re.compile(r"[^<`{\[\]\n\ud800-\udfff]*+").fullmatch
 _SPACES = frozenset(" \t\r\n\u00a0")
 _BLANK = re.compile(r"[ \t\r\n\u00a0]+").match
@@ -88,7 +89,8 @@ class Scanner:
         self._rejected = 0  # candidates that gave no call
         self._tails: list[_Tail] = []
         self._tail_size = 0
-        self._text_run = Run(_PLAIN, self._take_text)
+        self._text_run = Run(_PLAIN, self._take_text, stops=_NOT_PLAIN)
+        self._thought_run = Run(_PLAIN, self._take_thought, stops=_NOT_PLAIN)
         self._handlers: dict[str, Callable[[str, int, bool], int]] = {
             "<": self._angle,
             "`": self._tick,
@@ -102,16 +104,24 @@ class Scanner:
 
     def feed(self, chunk: str) -> list[Event]:
         """The events that this chunk makes certain."""
-        text = self._unread + chunk if self._unread else chunk
         run = self._run
-        if run is not None:
-            if len(text) <= run.left:
-                if run.accepts(text) is not None:
-                    return self._pass(run, text, "")
-                if text[-1] in run.waits and run.accepts(text[:-1]) is not None:
-                    return self._pass(run, text[:-1], text[-1])
-            self._run = None
-            run.end()
+        if run is None:
+            return self._feed(self._unread + chunk)
+        if run.stops(chunk) is None and not self._unread and 0 < (size := len(chunk)) <= run.left:
+            run.left -= size
+            return [run.take(chunk)]
+        text = self._unread + chunk
+        if len(text) <= run.left:
+            if run.accepts(text) is not None:
+                return self._pass(run, text, "")
+            if text[-1] in run.waits and run.accepts(text[:-1]) is not None:
+                return self._pass(run, text[:-1], text[-1])
+        self._run = None
+        run.end()
+        return self._feed(text)
+
+    def _feed(self, text: str) -> list[Event]:
+        """The long way: read what has come."""
         if self._closed:
             raise ValueError("the scanner is closed")
         if not text.isascii() and has_surrogate(text):
@@ -170,12 +180,19 @@ class Scanner:
     def _shortcut(self) -> Run | None:
         if self._reader is not None:
             return self._reader.run()
-        plain = self._state == self._text and not self._fresh and not self._tails and not self._reasoning
-        return self._text_run if plain and self._started else None
+        if self._fresh or self._tails or self._state != self._text:
+            return None
+        if self._reasoning:
+            return self._thought_run
+        return self._text_run if self._started else None
 
     def _take_text(self, chunk: str) -> TextDelta:
         self._last = chunk[-1]
         return TextDelta(chunk)
+
+    def _take_thought(self, chunk: str) -> ReasoningDelta:
+        self._last = chunk[-1]
+        return ReasoningDelta(chunk)
 
     # ---- text
 

@@ -49,7 +49,8 @@ class Opening(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct):
-    """A shortcut: a chunk that `accepts` takes whole needs no reading; `take` turns it into its event."""
+    """A shortcut: a chunk in which `stops` finds nothing, or that `accepts` takes whole, needs no reading; `take` turns
+    it into its event."""
 
     accepts: Callable[[str], object | None]
     take: Callable[[str], Event]
@@ -59,6 +60,8 @@ class Run(msgspec.Struct):
     waits: str = ""
     #: Is told, when the run is over, how many came.
     grow: Callable[[int], None] | None = None
+    #: Finds what `accepts` must look at, which takes longer. Without it, `bool` finds something in every chunk.
+    stops: Callable[[str], object | None] = bool
     left: int = -1
 
     def __post_init__(self) -> None:

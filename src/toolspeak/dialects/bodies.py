@@ -11,6 +11,7 @@ from ..core.desk import Desk
 from ..core.events import CallArgs
 from ..core.evidence import Evidence
 from ..core.lenient_json import Transducer
+from ..core.lenient_strings import RUN_STOPS
 from ..core.seam import Progress, Run
 
 __all__ = ["BODY_NAME", "ArgumentsBody", "Body", "Context"]
@@ -116,4 +117,4 @@ def live_run(json: Transducer, builder: CallBuilder | None) -> Run | None:
         record(chunk)
         return CallArgs(index, chunk)
 
-    return Run(accepts, pass_on, json.room, "\\,", json.grow)
+    return Run(accepts, pass_on, json.room, "\\,", json.grow, RUN_STOPS)

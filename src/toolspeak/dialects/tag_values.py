@@ -31,6 +31,7 @@ _INTERRUPT = re.compile(
     r"<(?=[!A-Za-z|｜]|/[\s\w|｜]|/?\Z)|&(?=[#a-zA-Z]|\Z)|\](?=<|\Z)|\r\Z"
     r"|\r?\n(?=[ \t]*+(?:<[/!A-Za-z|｜]|<?\Z))"
 ).search
+_NOT_PLAIN = re.compile(r"[<&\]\r\n\ud800-\udfff]").search
 _PLAIN = re.compile(r"[^<&\]\r\n\ud800-\udfff]*+(?:\r?\n(?=[ \t]*+[^\s<])[^<&\]\r\n\ud800-\udfff]*+)*+").fullmatch
 _ENTITY = re.compile(r"&#?\w{1,8};").match
 _ENTITY_BEGUN = re.compile(r"&#?\w{0,8}").fullmatch
@@ -97,7 +98,7 @@ class TagValue:
             record(fragment)
             return CallArgs(index, fragment)
 
-        return Run(_PLAIN, pass_on, room, "\n\r", grow)
+        return Run(_PLAIN, pass_on, room, "\n\r", grow, _NOT_PLAIN)
 
     # ---- what ends a value
 
