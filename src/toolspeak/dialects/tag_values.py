@@ -2,7 +2,7 @@
 
 A value that the schema wants as a string flows out as it comes; every other value is held until its tag
 closes and then read as a whole. Wrong and missing closers end a value where another tag makes clear that it
-is over. Above: `tag_calls`. Below: `values`, `tag_names`, `core.markup`, `core.builder`.
+is over. Above: `tag_calls`. Below: `values`, `tag_names`, `bodies`, `core.markup`, `core.builder`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from ..core.markup import MORE, Tag, lex_name, lex_tag, unescape
 from ..core.model import JSONValue, Note
 from ..core.quotes import LOOKAHEAD
 from ..core.schema import ArgumentSchema
-from ..core.seam import Progress, Run
+from ..core.seam import Run
+from .bodies import Steps
 from .tag_names import CALL_ENDS, CALL_TAGS, CDATA, CDATA_END, NOISE, PARAMETER_TAGS
 from .values import value_of
 
@@ -54,11 +55,11 @@ class ValuePlace(msgspec.Struct):
     opened: bool = False
 
 
-class TagValue:
+class TagValue(Steps):
     """One value. When it is `done`, `ended_by` is the tag that ended it, at the position that `feed` answered."""
 
     def __init__(self, place: ValuePlace, key: str, closer: str, typed: str, flows: bool) -> None:
-        self.state: Progress = "open"
+        super().__init__()
         self.ended_by: Tag | None = None
         self.flowed = False
         self.value: JSONValue = None
@@ -77,14 +78,8 @@ class TagValue:
             "<": self._flow_tag,
         }
 
-    def feed(self, buf: str, pos: int, final: bool) -> int:
-        """Read on from `pos`; the position of the first character not read."""
-        while pos < len(buf) and self.state == "open":
-            new = self._phase(buf, pos, final)
-            if new == MORE:
-                break
-            pos = new
-        return pos
+    def _step(self, buf: str, pos: int, final: bool) -> int:
+        return self._phase(buf, pos, final)
 
     def run(self, room: int, grow: Callable[[int], None]) -> Run | None:
         """The shortcut through a value that flows, for `room` characters at most."""
