@@ -273,7 +273,7 @@ class Marks:
 
     def is_result(self, info: str) -> bool:
         """Whether a code fence with this info string holds a tool result."""
-        return self._unsigned(info) in RESULT_FENCES
+        return _fold_info(self._unsigned(info)) in RESULT_FENCES
 
     def _unsigned(self, info: str) -> str:
         words, _, last = info.rpartition(" ")
@@ -321,9 +321,15 @@ class Marks:
         return Block(opening, desk, evidence)
 
 
+def _fold_info(info: str) -> str:
+    """An info string in one spelling: `JSON  Action` says what `json action` says."""
+    return " ".join(info.lower().split())
+
+
 @lru_cache(maxsize=64)
 def _fence_opening(info: str, marks: str) -> Opening | None:
-    if info in ACTION_FENCES:
+    folded = _fold_info(info)
+    if folded in ACTION_FENCES:
         return Opening("action", stops=(marks,))
     if info in JSON_FENCES:
         return Opening("json_fence", "weak", stops=(marks,))
