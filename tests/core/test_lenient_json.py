@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.core.reading import codes, read, read_chunks, written
 from toolspeak.core.lenient_json import (
@@ -26,6 +28,7 @@ from toolspeak.core.lenient_json import (
     Transducer,
     Writer,
 )
+from toolspeak.core.lenient_strings import RUN_STOPS
 
 pytestmark = pytest.mark.requirement("B4")
 
@@ -797,6 +800,19 @@ def test_plain_text_in_a_string_may_bypass_the_reader():
         assert accepts(plain) is not None
     for special in ('a"', "\\", "a\\\\\\", "\n", "\x1f", "\ud800", "a,", "a, ", ",,", 'a, "', "\\u0041", "\\d", ',"'):
         assert accepts(special) is None
+        assert RUN_STOPS(special) is not None
+    for plain in ("", "plain text, and more", "é你😀\x7f\u2028", "it's", "a\\nb\\t, \\/", ",x", ", , ,x"):
+        assert RUN_STOPS(plain) is None
+
+
+@pytest.mark.requirement("B8")
+@given(st.text('ab,n"\\ \n\u0007/', max_size=12))
+def test_a_chunk_in_which_nothing_stops_a_string_is_one_that_needs_no_reading(chunk: str):
+    transducer = Transducer()
+    transducer.feed('{"a": "x')
+    accepts = transducer.plain_run()
+    assert accepts is not None
+    assert RUN_STOPS(chunk) is not None or accepts(chunk) is not None
 
 
 @pytest.mark.requirement("B8")

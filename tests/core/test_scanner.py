@@ -6,6 +6,7 @@ one chunk joined), `end 0`, `refuse 0`, `judge f call accepted`, `note code`.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from itertools import groupby
@@ -963,6 +964,9 @@ class FakeTable:
         self.channel = channel
         self.readers: list[FakeReader] = []
 
+    def place(self, buf: str, pos: int) -> re.Match[str] | None:
+        return re.compile(r"[<`{\[\]\n]").search(buf, pos)
+
     def tag(self, name: str, closing: bool) -> Any:
         assert isinstance(closing, bool)
         if name != "go":
@@ -1215,6 +1219,30 @@ def test_a_run_is_told_at_the_end_how_much_came():
     grown: list[int] = []
     fake("<go>+", "abc", run=letters(grown=grown))
     assert grown == [3]
+
+
+def test_a_chunk_in_which_nothing_stops_is_not_even_looked_at_as_long_as_there_is_room():
+    looked: list[str] = []
+
+    def stops(text: str) -> bool | None:
+        return None if text.isalpha() or not text else True
+
+    def accepts(text: str) -> str | None:
+        looked.append(text)
+        return None if text else text
+
+    run = Run(accepts, lambda text: CallArgs(0, text), 3, "", None, stops)
+    events, table = fake("<go>+", "ab", "", "cd", run=run)
+    assert events[1:3] == [["args 0 ab"], []]
+    assert (looked, table.readers[0].fed) == ([""], ["+", "cd"])
+
+
+def test_thinking_runs_as_plain_text_does():
+    reader = Scanner()
+    assert told(reader.feed("<think>so")) == ["think so"]
+    assert reader._run is not None
+    assert told(reader.feed(" it is")) == ["think  it is"]
+    assert told(reader.feed(".</think>Yes") + reader.feed(", it is")) == ["think .", "say Yes", "say , it is"]
 
 
 def test_plain_text_runs_only_when_the_line_and_the_answer_have_begun():

@@ -391,3 +391,20 @@ def test_the_names_of_the_tools_are_marks():
     assert marks.tag("pong", False) is None
     assert marks.tag("s", True) == ("closer", None)
     assert marks.tag("b", True) is None
+
+
+@pytest.mark.requirement("B1", "B9")
+@pytest.mark.parametrize("info", ["JSON Action", "json  action", "Json\taction", "Tool_Call"])
+def test_case_and_spaces_of_an_info_string_mean_nothing(info: str):
+    marks = Marks(Desk((Tool("ping"),)))
+    opening = marks.fence(info, "```")
+    assert opening is not None and (opening.dialect, opening.wrapper) == ("action", "strong")
+    assert marks.is_result("JSON  Result") and not marks.is_result("JSON")
+    reply = parse(f'```{info}\n{{"tool": "ping", "parameters": {{}}}}\n```', [{"name": "ping"}])
+    assert [call.name for call in reply.calls] == ["ping"]
+
+
+def test_the_nonce_is_still_wanted_behind_an_info_string_in_another_spelling():
+    text = '```JSON  Action{}\n{{"tool": "ping", "parameters": {{}}}}\n```'
+    assert [call.name for call in parse(text.format(" k7"), [{"name": "ping"}], nonce="k7").calls] == ["ping"]
+    assert parse(text.format(""), [{"name": "ping"}], nonce="k7").calls == ()

@@ -18,7 +18,7 @@ from .literals import escape_text, has_surrogate, read_escape
 from .lookahead import LOOKAHEAD, QUOTES, Answer, begins, delimiter_behind_quote, quoted_colon, quoted_key_at, skip
 from .quotes import Around, Place, closes, lost_quote, opens_inner
 
-__all__ = ["MORE", "Search", "Strings", "first_at"]
+__all__ = ["MORE", "RUN_STOPS", "Search", "Strings", "first_at"]
 
 #: A state answers this instead of a position when it needs more text.
 MORE = -1
@@ -42,7 +42,12 @@ _SPECIAL: dict[str, Search] = {
 }
 #: The same where the closing quote may be missing: a comma before a quote counts, too.
 _SPECIAL_OR_COMMA: Search = re.compile(r'[\\\x00-\x1f\ud800-\udfff"]|,(?=[ \t\r\n]{0,64}(?:"|\Z))').search
-#: A chunk that needs no reading: no quote, no comma that may stand before one, nothing that must be escaped.
+#: What in a chunk must be looked at: a quote, a comma that may stand before one, an escape that is none or hides a
+#: quote or a backslash, and what must be escaped.
+RUN_STOPS: Search = re.compile(
+    r'["\\\x00-\x1f\ud800-\udfff,](?:(?<![,\\])|(?<=,)(?![ \t\r\n]{0,64}[^ \t\r\n"])|(?<=\\)(?![/bfnrt]))'
+).search
+#: A chunk that needs no reading: nothing of that, or escapes of all kinds.
 _RUN = re.compile(
     r'[^"\\\x00-\x1f\ud800-\udfff,]*+'
     r'(?:(?:\\["\\/bfnrt]|,(?=[ \t\r\n]{0,64}[^ \t\r\n"]))[^"\\\x00-\x1f\ud800-\udfff,]*+)*+'

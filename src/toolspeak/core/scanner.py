@@ -17,7 +17,7 @@ import msgspec
 
 from .builder import CallBuilder
 from .desk import Desk
-from .events import Event, TextDelta
+from .events import Event, ReasoningDelta, TextDelta
 from .evidence import Evidence
 from .literals import has_surrogate, replace_surrogates
 from .markup import MORE, has_word, lex_name, lex_tag
@@ -35,11 +35,7 @@ MAX_REJECTED = 2000
 MAX_TAIL = 4096
 _TAIL = re.compile(r"[\s.,;:!?)\]}*_`~\"']*").fullmatch
 
-#: Where plain text must be looked at: a character that begins marks, before one that may go on with it. A bare
-#: bracket counts only behind white space; right behind a call `_text` looks at it itself.
-_TRIGGER = re.compile(
-    r"<(?=[/A-Za-z_|｜]|\Z)|```|`{1,2}\Z|(?:(?<=\s)|\A)\{(?=[\s\"'“”A-Za-z_]|\Z)|\[(?=[\sA-Z/{a-z_]|\Z)|\](?=<|\Z)|\n"
-).search
+_NOT_PLAIN = re.compile(r"[<`{\[\]\n\ud800-\udfff]").search
 _PLAIN = re.compile(r"[^<`{\[\]\n\ud800-\udfff]*+").fullmatch
 _SPACES = frozenset(" \t\r\n\u00a0")
 _BLANK = re.compile(r"[ \t\r\n\u00a0]+").match
@@ -64,6 +60,7 @@ class Scanner:
     def __init__(self, desk: Desk, table: MarkTable) -> None:
         self._desk = desk
         self._table = table
+        self._find_place = table.place
         self._state: Callable[[str, int, bool], int] = self._text
         self._unread = ""
         self._run: Run | None = None
@@ -92,7 +89,8 @@ class Scanner:
         self._rejected = 0  # candidates that gave no call
         self._tails: list[_Tail] = []
         self._tail_size = 0
-        self._text_run = Run(_PLAIN, self._take_text)
+        self._text_run = Run(_PLAIN, self._take_text, stops=_NOT_PLAIN)
+        self._thought_run = Run(_PLAIN, self._take_thought, stops=_NOT_PLAIN)
         self._handlers: dict[str, Callable[[str, int, bool], int]] = {
             "<": self._angle,
             "`": self._tick,
@@ -106,16 +104,24 @@ class Scanner:
 
     def feed(self, chunk: str) -> list[Event]:
         """The events that this chunk makes certain."""
-        text = self._unread + chunk if self._unread else chunk
         run = self._run
-        if run is not None:
-            if len(text) <= run.left:
-                if run.accepts(text) is not None:
-                    return self._pass(run, text, "")
-                if text[-1] in run.waits and run.accepts(text[:-1]) is not None:
-                    return self._pass(run, text[:-1], text[-1])
-            self._run = None
-            run.end()
+        if run is None:
+            return self._feed(self._unread + chunk)
+        if run.stops(chunk) is None and not self._unread and 0 < (size := len(chunk)) <= run.left:
+            run.left -= size
+            return [run.take(chunk)]
+        text = self._unread + chunk
+        if len(text) <= run.left:
+            if run.accepts(text) is not None:
+                return self._pass(run, text, "")
+            if text[-1] in run.waits and run.accepts(text[:-1]) is not None:
+                return self._pass(run, text[:-1], text[-1])
+        self._run = None
+        run.end()
+        return self._feed(text)
+
+    def _feed(self, text: str) -> list[Event]:
+        """The long way: read what has come."""
         if self._closed:
             raise ValueError("the scanner is closed")
         if not text.isascii() and has_surrogate(text):
@@ -174,12 +180,19 @@ class Scanner:
     def _shortcut(self) -> Run | None:
         if self._reader is not None:
             return self._reader.run()
-        plain = self._state == self._text and not self._fresh and not self._tails and not self._reasoning
-        return self._text_run if plain and self._started else None
+        if self._fresh or self._tails or self._state != self._text:
+            return None
+        if self._reasoning:
+            return self._thought_run
+        return self._text_run if self._started else None
 
     def _take_text(self, chunk: str) -> TextDelta:
         self._last = chunk[-1]
         return TextDelta(chunk)
+
+    def _take_thought(self, chunk: str) -> ReasoningDelta:
+        self._last = chunk[-1]
+        return ReasoningDelta(chunk)
 
     # ---- text
 
@@ -189,20 +202,22 @@ class Scanner:
             return
         if self._tails and not self._hold_tail(text):
             self._resolve_tails(False)  # does nothing where the end of the line was enough
-        self._count_ticks(text, candidate)
+        if self._ticks and "\n" in text:
+            self._ticks = 0
+        if "`" in text and not candidate:
+            self._count_ticks(text)
         self._last = text[-1]
         if self._tails:
             return
         self._desk.say(text, self._reasoning)
-        self._started = self._started or not (self._reasoning or text.isspace())
+        if not self._started:
+            self._started = not (self._reasoning or text.isspace())
 
-    def _count_ticks(self, text: str, candidate: bool) -> None:
-        newline = text.rfind("\n")
-        if newline >= 0:
-            self._ticks = 0
-        if "`" in text and not candidate:
-            joined = newline < 0 and text[0] == self._last == "`"
-            self._ticks += len(_TICK_RUNS(text, newline + 1)) - joined
+    def _count_ticks(self, text: str) -> None:
+        line = text.rfind("\n") + 1
+        if line < len(text):
+            joined = line == 0 and text[0] == self._last == "`"
+            self._ticks += len(_TICK_RUNS(text, line)) - joined
 
     def _text(self, buf: str, pos: int, final: bool) -> int:
         if self._fresh:
@@ -231,22 +246,24 @@ class Scanner:
         """Where the next thing stands that may be a mark. Tags that mean nothing are passed over."""
         at = pos
         while True:
-            trigger = _TRIGGER(buf, at)
-            if trigger is None:
+            place = self._find_place(buf, at)
+            if place is None:
                 return len(buf)
-            at = trigger.start()
+            at = place.start()
             if buf[at] != "<":
                 return at
             name, closing, end = lex_name(buf, at)
-            if end == len(buf) or not self._dull(self._table.tag(name, closing)):
+            if end == len(buf):
+                return at
+            meaning = self._table.tag(name, closing)
+            if meaning is not None and not self._dull(meaning[0]):
                 return at
             at += 1
 
-    def _dull(self, meaning: tuple[Role, Opening | None] | None) -> bool:
-        """Whether a tag is plain text here."""
-        if meaning is None:
-            return True
-        role = meaning[0]
+    def _dull(self, role: Role) -> bool:
+        """Whether a tag of this meaning is plain text here."""
+        if role == "closer" and not (self._desk.calls_seen or self._tails or self._fence):
+            return True  # nothing has been opened that it could close
         return (role == "think" and self._reasoning) or (role in _IDLE_ROLES and self._rejected >= MAX_REJECTED)
 
     def _plain(self, buf: str, pos: int, length: int = 1) -> int:
@@ -294,34 +311,49 @@ class Scanner:
         line = _FENCE_LINE(buf, pos)
         if line is None or (line.end() == len(buf) and buf[-1] != "\n" and not final):
             return MORE if not final and _FENCE_BEGUN(buf, pos) is not None else NONE
-        marks, info = line.groups()
-        eol = line.end(2)
-        if self._fence_is_soft and info.strip():
-            self._fence = ""
-        self._fence_is_soft = False
+        marks, info, end = line.group(1), line.group(2).strip(), line.end()
+        if self._fence_is_soft:
+            self._fence = "" if info else self._fence
+            self._fence_is_soft = False
         if self._fence:
-            closes = marks[0] == self._fence[0] and len(marks) >= len(self._fence) and not info.strip()
+            closes = not info and marks.startswith(self._fence)
             if not closes and "<" in info:
                 return self._plain(buf, pos, len(marks))  # a mark may end the thinking
             self._fence = "" if closes else self._fence
-            return self._say_line(buf, pos, line.end())
+            return self._say_line(buf, pos, end)
         if marks[0] in info or "<" in info:
             return NONE
-        if self._table.is_result(info.strip()) and self._desk.calls_seen and not self._reasoning:
-            return self._result(buf, pos, line.end())
-        opening = None if self._reasoning else self._table.fence(info.strip(), marks)
-        if opening is not None and opening.wrapper == "weak" and line.end() == len(buf) and not final:
-            return MORE  # the first character inside decides
-        dull = self._rejected >= MAX_REJECTED or buf[line.end() : line.end() + 1] not in _MAY_BEGIN_JSON
-        if opening is None or eol == len(buf) or (opening.wrapper == "weak" and dull):
+        return self._open_fence(marks, info, buf, pos, line.end(2), end, final)
+
+    def _open_fence(self, marks: str, info: str, buf: str, pos: int, eol: int, end: int, final: bool) -> int:
+        """The line between `pos` and `end` opens a fence."""
+        opening = None if self._reasoning else self._table.fence(info, marks)
+        if opening is None:
+            if self._desk.calls_seen and not self._reasoning and self._table.is_result(info):
+                return self._result(buf, pos, end)
             self._fence = marks
-            return self._say_line(buf, pos, line.end())
+            return self._say_line(buf, pos, end)
+        if opening.wrapper == "weak":
+            if end == len(buf) and not final:
+                return MORE  # the first character inside decides
+            if self._rejected >= MAX_REJECTED or buf[end : end + 1] not in _MAY_BEGIN_JSON:
+                eol = len(buf)
+        if eol == len(buf):
+            self._fence = marks
+            return self._say_line(buf, pos, end)
         return self._open(opening, buf, pos, eol, marks)
 
     def _say_line(self, buf: str, pos: int, end: int) -> int:
         """A whole line of text, its line break included."""
-        self._say(buf[pos:end])
-        self._fresh = self._line_begins = buf[end - 1] == "\n"
+        if self._tails or buf[end - 1] != "\n":
+            self._say(buf[pos:end])
+            self._fresh = self._line_begins = buf[end - 1] == "\n"
+            return end
+        self._desk.say(buf[pos:end], self._reasoning)  # storms of fences are common enough for a short way
+        self._ticks = 0
+        self._last = "\n"
+        self._started = self._started or not self._reasoning
+        self._fresh = self._line_begins = True
         return end
 
     def _action_fence(self, buf: str, pos: int, end: int, final: bool) -> int:
@@ -343,7 +375,7 @@ class Scanner:
         if self._fence.startswith("<") and buf.startswith(self._fence, pos):
             self._fence = ""
         meaning = self._table.tag(name, closing)
-        if meaning is None or self._dull(meaning):
+        if meaning is None or self._dull(meaning[0]):
             return self._plain(buf, pos)
         if buf[end : end + 1] == ">" and name not in ("|open|", "|close|"):
             return self._act(*meaning, buf, pos, end + 1)
@@ -533,10 +565,11 @@ class Scanner:
     # ---- calls that must end the answer
 
     def _hold_tail(self, text: str) -> bool:
+        size = self._tail_size
         self._tail_size += len(text)
         if "\n" in text and all(builder.line_is_enough for tail in self._tails for builder in tail.builders):
             before, _, _ = text.partition("\n")
-            if _TAIL(before) is not None:
+            if _TAIL(before) is not None and size + len(before) <= MAX_TAIL:
                 self._resolve_tails(True)
                 return False
         if _TAIL(text) is None or self._tail_size > MAX_TAIL:

@@ -6,6 +6,7 @@ The seam between `scanner`, which knows no dialect, and `dialects`, which know n
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import Literal, Protocol
@@ -48,7 +49,8 @@ class Opening(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct):
-    """A shortcut: a chunk that `accepts` takes whole needs no reading; `take` turns it into its event."""
+    """A shortcut: a chunk in which `stops` finds nothing, or that `accepts` takes whole, needs no reading; `take` turns
+    it into its event."""
 
     accepts: Callable[[str], object | None]
     take: Callable[[str], Event]
@@ -58,6 +60,8 @@ class Run(msgspec.Struct):
     waits: str = ""
     #: Is told, when the run is over, how many came.
     grow: Callable[[int], None] | None = None
+    #: Finds what `accepts` must look at, which takes longer. Without it, `bool` finds something in every chunk.
+    stops: Callable[[str], object | None] = bool
     left: int = -1
 
     def __post_init__(self) -> None:
@@ -98,6 +102,11 @@ class Reader(Protocol):
 
 class MarkTable(Protocol):
     """The marks of the dialects in use."""
+
+    @property
+    def place(self) -> Callable[[str, int], re.Match[str] | None]:
+        """The search for the next place where a mark may begin."""
+        ...
 
     def tag(self, name: str, closing: bool) -> tuple[Role, Opening | None] | None:
         """What a tag of this folded name means."""

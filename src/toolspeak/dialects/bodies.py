@@ -1,7 +1,8 @@
 """What all body grammars share.
 
 A body reads one call (or a list of calls) inside a block and tells builders what it finds. It answers like
-every reader: how far it got, and whether it is done. Above: the body grammars. Below: `core.builder`.
+every reader: how far it got, and whether it is done; most get there in steps. Above: the body grammars. Below:
+`core.builder`.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from ..core.desk import Desk
 from ..core.events import CallArgs
 from ..core.evidence import Evidence
 from ..core.lenient_json import Transducer
+from ..core.lenient_strings import RUN_STOPS
+from ..core.markup import MORE
 from ..core.seam import Progress, Run
 
-__all__ = ["BODY_NAME", "ArgumentsBody", "Body", "Context"]
+__all__ = ["BODY_NAME", "ArgumentsBody", "Body", "Context", "Steps"]
 
 #: Characters that a tool name may be made of, as far as text without quotes goes.
 BODY_NAME = r"[A-Za-z_$][\w$.:/-]*"
@@ -48,16 +51,38 @@ class Context:
         return [builder for builder in self.builders if builder.state == "tail"]
 
 
-class Body:
-    """Base of the body grammars."""
+class Steps:
+    """Base of everything that reads in steps until it is done, or until it needs more text."""
 
-    def __init__(self, context: Context) -> None:
-        self.context = context
+    def __init__(self) -> None:
         self.state: Progress = "open"
 
     def feed(self, buf: str, pos: int, final: bool) -> int:
         """Read on from `pos`; the position of the first character not read."""
+        while pos < len(buf) and self.state == "open":
+            new = self._step(buf, pos, final)
+            if new == MORE:
+                break
+            pos = new
+        return pos
+
+    def _step(self, buf: str, pos: int, final: bool) -> int:
+        """One step from `pos`: where it got to, or MORE."""
         raise NotImplementedError
+
+    def _feed_inner(self, inner: Body, buf: str, pos: int, final: bool) -> int:
+        """The step of whoever leaves the rest to `inner`."""
+        new = inner.feed(buf, pos, final)
+        self.state = inner.state
+        return new if new > pos or self.state != "open" else MORE
+
+
+class Body(Steps):
+    """Base of the body grammars."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__()
+        self.context = context
 
     def finish(self) -> None:
         """The text is over."""
@@ -116,4 +141,4 @@ def live_run(json: Transducer, builder: CallBuilder | None) -> Run | None:
         record(chunk)
         return CallArgs(index, chunk)
 
-    return Run(accepts, pass_on, json.room, "\\,", json.grow)
+    return Run(accepts, pass_on, json.room, "\\,", json.grow, RUN_STOPS)

@@ -17,7 +17,7 @@ from ..core.lenient_json import END_OBJECT, KEY, OBJECT, SCALAR
 from ..core.markup import MORE
 from ..core.quotes import LOOKAHEAD
 from ..core.seam import Opening, Progress, Run
-from .bodies import ArgumentsBody, Context
+from .bodies import ArgumentsBody, Context, Steps
 from .named_calls import clean_name
 
 __all__ = ["ACTION", "CHANNEL", "ChannelReader", "ReactReader"]
@@ -39,11 +39,13 @@ _MESSAGE = "<|message|>"
 _MAX_HEADER = 256
 
 
-class LineReader:
+class LineReader(Steps):
     """Base: a reader that ends with one call's arguments."""
 
+    state: Progress
+
     def __init__(self, desk: Desk, evidence: Evidence, stops: tuple[str, ...]) -> None:
-        self.state: Progress = "open"
+        super().__init__()
         self.channel = ""
         self.closed = True
         self._context = Context(desk, evidence, stops)
@@ -62,22 +64,6 @@ class LineReader:
         for builder in self.builders:
             builder.cut()
         self.state = "failed"
-
-    def feed(self, buf: str, pos: int, final: bool) -> int:
-        while pos < len(buf) and self.state == "open":
-            new = self._step(buf, pos, final)
-            if new == MORE:
-                break
-            pos = new
-        return pos
-
-    def _step(self, buf: str, pos: int, final: bool) -> int:
-        raise NotImplementedError
-
-    def _feed_inner(self, inner: ArgumentsBody, buf: str, pos: int, final: bool) -> int:
-        new = inner.feed(buf, pos, final)
-        self.state = inner.state
-        return new if new > pos or self.state != "open" else MORE
 
     def _fail(self, pos: int) -> int:
         for builder in self.builders:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from functools import lru_cache
+from collections.abc import Callable
+from functools import cache, lru_cache
 
 from ..core.desk import Desk
 from ..core.evidence import Evidence
@@ -17,6 +18,7 @@ from ..core.seam import NONE, Opening, Reader, Role
 from .block import BLOCK_CLOSERS, Block
 from .json_calls import ROLES
 from .lines import ACTION, CHANNEL, ChannelReader, ReactReader
+from .places import place_finder
 from .tag_names import CALL_TAGS, NOISE
 
 __all__ = ["Marks"]
@@ -167,6 +169,13 @@ _AFTER_NAME = re.compile(r"[\t ]{0,8}(?:\(|\{|\[ARGS\]|:?\s{0,8}(?:\{|<(?=[^|]))
 _AFTER_NAME_BEGUN = re.compile(r"[\t ]{0,8}(?:\[(?:A(?:R(?:GS?)?)?)?|:?\s{0,8}<?)?").fullmatch
 _WINDOW = 160
 
+
+@cache
+def _place() -> Callable[[str, int], re.Match[str] | None]:
+    """Made when it is first needed: the pattern takes some time. `Action ` stands before a nonce."""
+    return place_finder(LITERALS, (*LINES, "call:", "Action "))
+
+
 _BARE_JSON = Opening("json", "bare", at_mark=True, one_call=True)
 _BARE_PYTHON = Opening("pythonic", "bare", at_mark=True, one_call=True)
 _BARE_NAME = Opening("name", "bare", at_mark=True, one_call=True)
@@ -178,6 +187,7 @@ class Marks:
     def __init__(self, desk: Desk, only: frozenset[str] | None = None) -> None:
         self._desk = desk
         self._only = only
+        self.place = _place()
         self._tools = frozenset(desk.tools or ())
         names = {*OPENINGS, *THINKING, *THINKING_ENDS, *TURN_ENDS, *RESULTS, *NOISE_TAGS, *CLOSING_TAGS, *self._tools}
         self._sorted = sorted({*names, *NAMESPACES, "｜", "/"})
@@ -263,7 +273,7 @@ class Marks:
 
     def is_result(self, info: str) -> bool:
         """Whether a code fence with this info string holds a tool result."""
-        return self._unsigned(info) in RESULT_FENCES
+        return _fold_info(self._unsigned(info)) in RESULT_FENCES
 
     def _unsigned(self, info: str) -> str:
         words, _, last = info.rpartition(" ")
@@ -311,9 +321,15 @@ class Marks:
         return Block(opening, desk, evidence)
 
 
+def _fold_info(info: str) -> str:
+    """An info string in one spelling: `JSON  Action` says what `json action` says."""
+    return " ".join(info.lower().split())
+
+
 @lru_cache(maxsize=64)
 def _fence_opening(info: str, marks: str) -> Opening | None:
-    if info in ACTION_FENCES:
+    folded = _fold_info(info)
+    if folded in ACTION_FENCES:
         return Opening("action", stops=(marks,))
     if info in JSON_FENCES:
         return Opening("json_fence", "weak", stops=(marks,))

@@ -60,25 +60,12 @@ class NamedCall(Body):
         """Whether anything showed that the word is a name."""
         return self._builder is not None
 
-    def feed(self, buf: str, pos: int, final: bool) -> int:
-        while pos < len(buf) and self.state == "open":
-            new = self._step(buf, pos, final)
-            if new == MORE:
-                break
-            pos = new
-        return pos
-
     def _step(self, buf: str, pos: int, final: bool) -> int:
         if self._inner is not None:
             return self._feed_inner(self._inner, buf, pos, final)
         if not self._name:
             return self._read_name(buf, pos, final)
         return self._after_name(buf, pos, final)
-
-    def _feed_inner(self, inner: Body, buf: str, pos: int, final: bool) -> int:
-        new = inner.feed(buf, pos, final)
-        self.state = inner.state
-        return new if new > pos or self.state != "open" else MORE
 
     def finish(self) -> None:
         if self._inner is not None:

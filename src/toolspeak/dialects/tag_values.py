@@ -2,7 +2,7 @@
 
 A value that the schema wants as a string flows out as it comes; every other value is held until its tag
 closes and then read as a whole. Wrong and missing closers end a value where another tag makes clear that it
-is over. Above: `tag_calls`. Below: `values`, `tag_names`, `core.markup`, `core.builder`.
+is over. Above: `tag_calls`. Below: `values`, `tag_names`, `bodies`, `core.markup`, `core.builder`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from ..core.markup import MORE, Tag, lex_name, lex_tag, unescape
 from ..core.model import JSONValue, Note
 from ..core.quotes import LOOKAHEAD
 from ..core.schema import ArgumentSchema
-from ..core.seam import Progress, Run
+from ..core.seam import Run
+from .bodies import Steps
 from .tag_names import CALL_ENDS, CALL_TAGS, CDATA, CDATA_END, NOISE, PARAMETER_TAGS
 from .values import value_of
 
@@ -31,6 +32,7 @@ _INTERRUPT = re.compile(
     r"<(?=[!A-Za-z|｜]|/[\s\w|｜]|/?\Z)|&(?=[#a-zA-Z]|\Z)|\](?=<|\Z)|\r\Z"
     r"|\r?\n(?=[ \t]*+(?:<[/!A-Za-z|｜]|<?\Z))"
 ).search
+_NOT_PLAIN = re.compile(r"[<&\]\r\n\ud800-\udfff]").search
 _PLAIN = re.compile(r"[^<&\]\r\n\ud800-\udfff]*+(?:\r?\n(?=[ \t]*+[^\s<])[^<&\]\r\n\ud800-\udfff]*+)*+").fullmatch
 _ENTITY = re.compile(r"&#?\w{1,8};").match
 _ENTITY_BEGUN = re.compile(r"&#?\w{0,8}").fullmatch
@@ -53,11 +55,11 @@ class ValuePlace(msgspec.Struct):
     opened: bool = False
 
 
-class TagValue:
+class TagValue(Steps):
     """One value. When it is `done`, `ended_by` is the tag that ended it, at the position that `feed` answered."""
 
     def __init__(self, place: ValuePlace, key: str, closer: str, typed: str, flows: bool) -> None:
-        self.state: Progress = "open"
+        super().__init__()
         self.ended_by: Tag | None = None
         self.flowed = False
         self.value: JSONValue = None
@@ -76,14 +78,8 @@ class TagValue:
             "<": self._flow_tag,
         }
 
-    def feed(self, buf: str, pos: int, final: bool) -> int:
-        """Read on from `pos`; the position of the first character not read."""
-        while pos < len(buf) and self.state == "open":
-            new = self._phase(buf, pos, final)
-            if new == MORE:
-                break
-            pos = new
-        return pos
+    def _step(self, buf: str, pos: int, final: bool) -> int:
+        return self._phase(buf, pos, final)
 
     def run(self, room: int, grow: Callable[[int], None]) -> Run | None:
         """The shortcut through a value that flows, for `room` characters at most."""
@@ -97,7 +93,7 @@ class TagValue:
             record(fragment)
             return CallArgs(index, fragment)
 
-        return Run(_PLAIN, pass_on, room, "\n\r", grow)
+        return Run(_PLAIN, pass_on, room, "\n\r", grow, _NOT_PLAIN)
 
     # ---- what ends a value
 
@@ -161,11 +157,22 @@ class TagValue:
         return pos
 
     def _flow(self, buf: str, pos: int, final: bool) -> int:
-        found = _INTERRUPT(buf, pos)
-        end = len(buf) if found is None else found.start()
+        end = self._next_interrupt(buf, pos, final)
         if end > pos:
             return self._say(buf[pos:end], end)
         return self._interrupts[buf[pos]](buf, pos, final)
+
+    def _next_interrupt(self, buf: str, pos: int, final: bool) -> int:
+        """Where the value must be looked at again. Tags that cannot end it are passed over."""
+        at = pos
+        while True:
+            found = _INTERRUPT(buf, at)
+            if found is None:
+                return len(buf)
+            at = found.start()
+            if buf[at] != "<" or buf.startswith("!", at + 1) or self._ends(buf, at, final) is not None:
+                return at
+            at += 1
 
     def _flow_newline(self, buf: str, pos: int, final: bool) -> int:
         """The line break before the closing tag is not part of the value."""
