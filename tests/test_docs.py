@@ -42,10 +42,15 @@ def test_samples_run_in_order(page: Path):
         assert shown
 
 
-def test_the_first_sample_of_the_readme_gives_what_its_comments_say():
-    first = SAMPLE.findall((ROOT / "README.md").read_text(encoding="utf-8"))[0]
+def test_the_first_samples_of_the_readme_give_what_their_comments_say():
+    first, second, *_ = SAMPLE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
     names: dict[str, Any] = {}
     exec(compile(first, "README.md", "exec"), names)  # noqa: S102 - our own documentation
+    reply = names["reply"]
+    assert [(call.name, call.arguments) for call in reply.tool_calls] == [("get_weather", {"city": "Paris"})]
+    assert [note.code for note in reply.notes] == ["trailing_comma"]
+    assert reply.warnings == ("tool calls emulated",)
+    exec(compile(second, "README.md", "exec"), names)  # noqa: S102 - our own documentation
     parsed = names["parsed"]
     assert [(call.name, call.arguments) for call in parsed.calls] == [("get_weather", {"city": "Paris", "days": 3})]
     assert parsed.text.strip() == "Let me look that up."
