@@ -1,0 +1,233 @@
+"""Where settings come from: flags, the environment, the two files; and which file of the working directory is trusted.
+
+The only module that reads the environment. Above: everybody who calls `load`. Below: `lookup`, `values`, `state`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from ..core.capability import allowed, hints_of
+from ..core.model import JSONObject, JSONValue, Note, is_object
+from ..core.strategy import Settings
+from ..errors import ConfigError
+from ..state import FileState, State
+from .lookup import Config
+from .values import COLUMNS, HARMLESS, PROJECT_FILE, SECRETS, Layer, Own, Source, checked_row, row_key
+
+__all__ = ["load", "trust", "trusted", "untrust"]
+
+#: A configuration larger than this is something else.
+_LARGEST_FILE = 1024 * 1024
+_TABLES = ("providers", "models", "upstreams", "aliases")
+#: Tables that say where requests go: not from a file that nobody has trusted.
+_TRUSTED_TABLES = ("upstreams", "aliases")
+_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
+
+
+def load(
+    flags: Mapping[str, JSONValue] | None = None,
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    project: bool = True,
+) -> Config:
+    """The configuration as it is now. Flags that are None were not given; without `project` no file of the
+    working directory has a say.
+
+    Raises:
+        ConfigError: names the file or variable, the setting, and what it may be.
+    """
+    environment = os.environ if env is None else env  # noqa: TID251 - the one place
+    notes: list[Note] = []
+    given = {name: value for name, value in (flags or {}).items() if value is not None}
+    stronger = [
+        Layer("flag", "", checked_row("", given, "the flags"), {}),
+        _environment_layer(environment, notes),
+    ]
+    user = _user_layer(environment, notes)
+    files = [user]
+    if project:
+        files.insert(0, _project_layer(cwd or Path.cwd(), _state_file((*stronger, user), environment), notes))
+    layers = (*stronger, *files)
+    return Config(layers, tuple(notes), environment, _state_file(layers, environment))
+
+
+def _environment_layer(environment: Mapping[str, str], notes: list[Note]) -> Layer:
+    types = {**hints_of(Own), **hints_of(Settings)}
+    values: JSONObject = {}
+    tables: dict[str, dict[str, JSONObject]] = {}
+    for variable, text in sorted(environment.items()):
+        name = variable.removeprefix("TOOLSPEAK_").lower()
+        # An empty variable is one that was not set: containers pass them on like that.
+        if name == variable.lower() or not text or variable == "TOOLSPEAK_CONFIG":
+            continue
+        if variable == "TOOLSPEAK_OVERRIDES":
+            tables = _overrides_in(text)
+        elif name in types:
+            values |= checked_row("", {name: _from_text(text, types[name])}, f"the variable {variable}")
+        elif not name.startswith("test_"):
+            notes.append(Note("unknown_variable", f"{variable} is not a setting of toolspeak"))
+    return Layer("env", "the environment", values, tables)
+
+
+def _from_text(text: str, kind: JSONValue) -> JSONValue:
+    """A variable's text as the value that it stands for; as it is where it stands for none."""
+    if kind is bool:
+        lower = text.strip().lower()
+        return lower in _TRUE if lower in _TRUE + _FALSE else text
+    digits = text.strip()
+    return int(digits) if allowed(kind) == allowed(int) and digits.isdecimal() and len(digits) < 10 else text
+
+
+def _overrides_in(text: str) -> dict[str, dict[str, JSONObject]]:
+    """`deepinfra=openai, ollama:qwen3:8b=none`."""
+    tables: dict[str, dict[str, JSONObject]] = {"providers": {}, "models": {}}
+    for part in filter(None, map(str.strip, text.split(","))):
+        name, equals, capability = part.rpartition("=")
+        if not equals or not name.strip():
+            hint = "use NAME=CAPABILITY with a provider or a provider:model, separated by commas"
+            raise ConfigError(f"the variable TOOLSPEAK_OVERRIDES cannot hold `{part:.80}`", hint=hint)
+        fields = checked_row("models", {"capability": capability.strip()}, "the variable TOOLSPEAK_OVERRIDES")
+        table = "models" if ":" in name else "providers"
+        tables[table][row_key(table, name)] = fields
+    return tables
+
+
+def _user_layer(environment: Mapping[str, str], notes: list[Note]) -> Layer:
+    named = environment.get("TOOLSPEAK_CONFIG")
+    path = Path(named).expanduser() if named else _folder(environment, "CONFIG") / "config.toml"
+    data = _read(path)
+    if data is None:
+        if named:
+            raise ConfigError(f"there is no file `{path}`", hint="set TOOLSPEAK_CONFIG to a file, or leave it out")
+        return Layer("user", str(path), {}, {})
+    layer = _file_layer("user", path, data, None)
+    rows = [layer.values, *layer.tables.get("upstreams", {}).values()]
+    if any(row.get(name) for row in rows for name in SECRETS) and _others_can_read(path):
+        detail = f"`{path}` holds a key and can be read by others; set its mode to 600"
+        notes.append(Note("readable_key_file", detail))
+    return layer
+
+
+def _project_layer(folder: Path, state_file: Path, notes: list[Note]) -> Layer:
+    path = folder / PROJECT_FILE
+    data = _read(path)
+    if data is None:
+        return Layer("project", str(path), {}, {})
+    ignored: list[str] = []
+    layer = _file_layer("project", path, data, ignored)
+    if not ignored:
+        return layer
+    try:
+        if trusted(FileState(state_file), path, data):
+            return _file_layer("project", path, data, None)
+    except ConfigError as error:
+        notes.append(Note("state_unusable", str(error)))
+    detail = f"`{path}` cannot set {', '.join(ignored)} until it is trusted: see `toolspeak trust`"
+    notes.append(Note("untrusted_setting", detail))
+    return layer
+
+
+def _file_layer(source: Source, path: Path, data: bytes, ignored: list[str] | None) -> Layer:
+    """What a file says. With a list for what is ignored, only the harmless part."""
+    try:
+        document = tomllib.loads(data.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigError(f"`{path}` is not TOML: {error}") from None
+    where = f"`{path}`"
+    tables: dict[str, dict[str, JSONObject]] = {}
+    for table in _TABLES:
+        rows = document.pop(table, {})
+        if table == "aliases" and is_object(rows):
+            rows = {name: {"model": target} for name, target in rows.items()}
+        if not is_object(rows) or not all(map(is_object, rows.values())):
+            raise ConfigError(f"`{table}` in {where} must be a table of tables", hint=f"begin with [{table}.NAME]")
+        if rows and table in _TRUSTED_TABLES and ignored is not None:
+            ignored.append(f"`{table}`")
+            continue
+        for name, row in rows.items():
+            fields = _harmless(row, ignored, f"{table}.{name}.")
+            tables.setdefault(table, {})[row_key(table, name)] = checked_row(
+                table, fields, f"{where}, {table}.`{name}`"
+            )
+    return Layer(source, where, checked_row("", _harmless(document, ignored, ""), where), tables)
+
+
+def _harmless(fields: JSONObject, ignored: list[str] | None, prefix: str) -> JSONObject:
+    if ignored is None:
+        return fields
+    known = {name for structs in COLUMNS.values() for struct in structs for name in struct.__struct_fields__}
+    sensitive = (known & fields.keys()) - HARMLESS
+    ignored.extend(f"`{prefix}{name}`" for name in sorted(sensitive))
+    return {name: value for name, value in fields.items() if name not in sensitive}
+
+
+# ---- trust
+
+
+def trusted(state: State, path: Path, data: bytes) -> bool:
+    """Whether somebody has trusted this file with this content."""
+    return state.get(_trust_key(path)) == hashlib.sha256(data).hexdigest()
+
+
+def trust(state: State, path: Path) -> str:
+    """Trust a file as it is now; the hash that stands for its content."""
+    data = _read(path)
+    if data is None:
+        raise ConfigError(f"there is no file `{path}`", hint=f"name a {PROJECT_FILE}")
+    _file_layer("project", path, data, None)
+    digest = hashlib.sha256(data).hexdigest()
+    state.put(_trust_key(path), digest)
+    return digest
+
+
+def untrust(state: State, path: Path) -> None:
+    """Trust a file no longer."""
+    state.delete(_trust_key(path))
+
+
+def _trust_key(path: Path) -> str:
+    return f"trust:{path.resolve()}"
+
+
+# ---- files
+
+
+def _read(path: Path) -> bytes | None:
+    """The file's bytes; None when there is none."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LARGEST_FILE + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ConfigError(f"cannot read `{path}`: {error.strerror or error}") from None
+    if len(data) > _LARGEST_FILE:
+        raise ConfigError(f"`{path}` is too large for a configuration")
+    return data
+
+
+def _others_can_read(path: Path) -> bool:
+    return sys.platform != "win32" and bool(path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
+
+
+def _state_file(layers: tuple[Layer, ...], environment: Mapping[str, str]) -> Path:
+    named = next((layer.values["state_file"] for layer in layers if layer.values.get("state_file")), "")
+    return Path(named).expanduser() if named else _folder(environment, "STATE") / "state.json"
+
+
+def _folder(environment: Mapping[str, str], kind: Literal["CONFIG", "STATE"]) -> Path:
+    """The user's folder for files of that kind."""
+    home = Path(environment.get("HOME") or Path.home())
+    default = home / (".config" if kind == "CONFIG" else ".local/state")
+    named = environment.get("APPDATA" if sys.platform == "win32" else f"XDG_{kind}_HOME", "")
+    # A relative path is to be ignored, says the XDG base directory specification.
+    return (Path(named) if Path(named).is_absolute() else default) / "toolspeak"
