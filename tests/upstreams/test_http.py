@@ -14,7 +14,7 @@ from shutil import which
 import msgspec
 import pytest
 
-from tests.upstreams.asking import Instant, batches, reply, request, run
+from tests.upstreams.asking import Instant, batches, loops, reply, request, run
 from tests.upstreams.loopback import Answer, Heard, always, chunked, cut, head, serving
 from toolspeak.core.events import Event, Failure, Reply, TextDelta, fold
 from toolspeak.core.model import Request, Usage
@@ -646,3 +646,23 @@ def test_the_name_and_the_protocol_are_told_in_the_greeting(certificate: Path):
     finally:
         http._default_tls.cache_clear()
     assert told == ["localhost"]
+
+
+@pytest.mark.requirement("R-CANCEL")
+@pytest.mark.parametrize("kind", ["asyncio", "uvloop"])
+def test_closing_the_answer_closes_an_encrypted_connection_too(certificate: Path, kind: str):
+    async def talk() -> None:
+        offered = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        offered.load_cert_chain(certificate)
+        ours = ssl.create_default_context(cafile=str(certificate))
+        async with asyncio.timeout(5), serving(_stalls_after(SSE + chunked([HELLO], last=False)), offered) as server:
+            upstream = HttpUpstream(f"https://localhost:{server.port}/v1", tls=ours)
+            for _ in range(3):
+                opened = upstream.open(request())
+                assert await anext(opened) == [TextDelta("Grüße")]
+                await opened.aclose()
+                await server.heard[-1].gone.wait()
+            await asyncio.gather(upstream.close(), upstream.close())
+
+    with asyncio.Runner(loop_factory=loops(kind)) as runner:
+        runner.run(talk())

@@ -116,6 +116,24 @@ def test_connections_are_kept():
     run(talk())
 
 
+@pytest.mark.requirement("R-F45")
+def test_a_kept_connection_that_is_gone_is_replaced_once():
+    async def talk() -> None:
+        async with misbehaving(in_order(GOOD, [Do.CLOSE], GOOD, [Do.CLOSE], [Do.CLOSE])) as chaos:
+            upstream = Httpx2Upstream(chaos.url, http2=False)
+            await reply(upstream)
+            await asyncio.sleep(0.02)
+            answer = await reply(upstream)
+            assert (answer.text, [note.code for note in answer.notes]) == (TEXT, ["upstream_retry"])
+            await asyncio.sleep(0.02)
+            with pytest.raises(UpstreamError):
+                await reply(upstream)
+            assert chaos.requests == 5
+            await upstream.close()
+
+    run(talk())
+
+
 def test_nobody_there_is_an_error_after_three_tries():
     instant = Instant()
     with pytest.raises(UpstreamError, match="cannot connect"):

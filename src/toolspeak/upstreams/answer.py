@@ -164,7 +164,8 @@ def answer_from(source: Source, first: bytes, codec: Codec, request: Request, cl
     Raises:
         UpstreamError: it is nothing that a model could have said.
     """
-    inflate = inflater(source.header(b"content-encoding"))
+    encoding = source.header(b"content-encoding")
+    inflate = inflater(encoding) if encoding else None
     media = source.header(b"content-type").partition(";")[0].strip().lower()
     if media == "text/html":
         hint = "check the base URL; for OpenAI's protocol it usually ends in /v1"

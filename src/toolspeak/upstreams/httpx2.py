@@ -13,7 +13,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
-from ..core.events import Event
+from ..core.events import Event, Noted
+from ..core.model import Note
 from ..errors import ConfigError, UpstreamError, UpstreamTimeout
 from .address import secrets_in
 from .connection import DRAIN, KEEP, Cut, Timeouts
@@ -71,17 +72,33 @@ class Httpx2Upstream(Service):
             await client.aclose()
 
     async def _post(self, path: str, payload: bytes, end: float, notes: list[Event]) -> tuple[_Source, bytes]:
-        client = self._client()
-        request = client.build_request("POST", f"{self.base_url}{path}", content=payload, headers=list(self._lines))
         waits = _Waits(self.timeouts, end, self._clean)
-        sending = client.send(request, stream=True)
-        response = await waits.within(self.timeouts.first_byte, sending, "first byte of a reply")
+        new = _NewConnection()
+        try:
+            response = await self._send(path, payload, waits, new)
+        except Cut as error:
+            if new.made or self._closed:
+                raise
+            notes.append(Noted(Note("upstream_retry", f"asked again at once: a kept connection was gone: {error}")))
+            response = await self._send(path, payload, waits, new)
         source = _Source(response, waits, self._ending)
         try:
             return source, await source.read()
         except BaseException:
             await source.abandon()
             raise
+
+    async def _send(self, path: str, payload: bytes, waits: _Waits, new: _NewConnection) -> httpx2.Response:
+        client = self._client()
+        request = client.build_request(
+            "POST",
+            f"{self.base_url}{path}",
+            content=payload,
+            headers=list(self._lines),
+            extensions={"trace": new.trace},
+        )
+        sending = client.send(request, stream=True)
+        return await waits.within(self.timeouts.first_byte, sending, "first byte of a reply")
 
     def _client(self) -> httpx2.AsyncClient:
         """Connections belong to the event loop that made them."""
@@ -110,6 +127,16 @@ class Httpx2Upstream(Service):
                 raise ConfigError("httpx2 cannot be set up like this", hint="check the URL of the proxy") from error
             self._clients[loop] = client
         return client
+
+
+class _NewConnection:
+    """Finds out whether a request goes over a connection that was made for it."""
+
+    made = False
+
+    async def trace(self, name: str, info: object) -> None:
+        """Called by httpx2 at every step."""
+        self.made = self.made or name.startswith("connection.connect")
 
 
 class _Waits:

@@ -99,7 +99,8 @@ class Pool:
 
     async def end(self) -> None:
         """Close, and wait until every connection has ended."""
-        await self._watch.aclose()
+        if not self.closed:
+            await self._watch.aclose()
 
     def close(self) -> None:
         """End every connection; exchanges under way fail."""
