@@ -501,6 +501,15 @@ def test_an_invented_result_behind_a_call_that_does_not_fit_is_cut_off_too():
     assert (turned.calls, turned.reply.text.strip(), turned.outcome.requests) == (WEATHER_CALL, "", 2)
 
 
+@pytest.mark.requirement("A9", "B9")
+def test_an_answer_that_is_not_streamed_tells_its_tokens_although_it_invents_a_result():
+    invented = f"{action(city='Oslo')}\n```json result\n4 degrees\n```\nIt is cold."
+    answer = [TextDelta(invented), *native("search", query="x"), UsageSeen(Usage(7, 8)), Finish("length")]
+    turned = turn(answer)
+    assert (turned.calls, turned.reply.text.strip(), turned.reply.finish_reason) == (WEATHER_CALL, "", "tool_calls")
+    assert turned.reply.usage == Usage(7, 8)
+
+
 def test_events_of_another_attempt_are_ignored():
     engine = engine_for(ASKED, TOOLS, INLINE)
     assert engine.feed(1, TextDelta("early")) == []
@@ -647,6 +656,25 @@ def test_an_answer_without_the_format_is_asked_for_again_and_then_an_error():
     assert turned.outcome.failure.message.startswith("no answer in the form asked for after 3 requests")
 
 
+@pytest.mark.requirement("C6", "E3")
+def test_what_is_returned_after_the_last_retry_has_the_form_asked_for_too():
+    turned = Turn(with_options(Options(response_format=WANTED), INLINE, Profile()), REFUSAL)
+    assert turned.outcome.failure is not None
+    assert (turned.outcome.failure.kind, turned.reply.text, turned.outcome.requests) == ("format", "", 3)
+    said = json.dumps({"city": f"{REFUSAL} I cannot look up the weather."})
+    turned = Turn(with_options(Options(response_format=WANTED), INLINE, Profile()), f"{REFUSAL}\n```json\n{said}\n```")
+    assert (turned.outcome.failure, json.loads(turned.reply.text)) == (None, json.loads(said))
+
+
+@pytest.mark.requirement("B11")
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("opening", ["\n\n", "I'm sorry,\n"])
+def test_an_opening_before_a_call_is_no_refusal_whatever_the_call_comes_to(stream: bool, opening: str):
+    turned = turn(f"{opening}{action()}\n\n", f"Again.\n{action(city='Oslo')}", stream=stream)
+    assert (turned.calls, turned.outcome.requests) == (WEATHER_CALL, 2)
+    assert turned.reply.text.strip() == (opening.strip() or "Again.")
+
+
 @pytest.mark.requirement("C6", "B6")
 def test_an_answer_that_is_cut_off_is_not_held_to_its_format():
     engine = with_options(Options(response_format=WANTED), INLINE, Profile())
@@ -717,7 +745,7 @@ def test_a_native_call_is_not_told_as_rescued():
     assert (turned.calls, turned.outcome.warnings, turned.reply.finish_reason) == (WEATHER_CALL, (), "tool_calls")
 
 
-@pytest.mark.requirement("D5", "D6")
+@pytest.mark.requirement("D6")
 @pytest.mark.parametrize("plan", ["native", "fallback"])
 @pytest.mark.parametrize("status", [400, 404, 422, 501])
 def test_an_upstream_that_does_not_take_tools_is_asked_without_them(plan: str, status: int):

@@ -133,7 +133,8 @@ def test_every_turn_ends_once_counts_its_tokens_and_numbers_its_calls(cell: Cell
     assert played.events[-1] is ends[0]
     counted = [event.usage for event in played.events if isinstance(event, UsageSeen)]
     used = len(played.asked)
-    stopped = sum(any(note.code == "invented_result" for note in each.notes) for each in played.outcome.trace.attempts)
+    attempts = [each for each in played.outcome.trace.attempts if each.request.stream]  # only these can be stopped
+    stopped = sum(any(note.code == "invented_result" for note in each.notes) for each in attempts)
     assert counted == [Usage(10 * (used - stopped), 5 * (used - stopped))]
     emulated = cell.plan not in ("native",)
     ids = [f"emulated_{STAMP}_{at}" if emulated else f"call_{at}" for at in range(len(played.reply.calls))]

@@ -105,6 +105,7 @@ class _Attempt:
         self.usage = Usage()
         self.failure: Failure | None = None
         self.fault: Fault | None = None
+        self.over = False  # whatever else it says is thrown away
 
     def reply(self) -> Reply:
         """What the answer says, as far as it has been read."""
@@ -158,6 +159,8 @@ class Engine:
             current.raw.append(event.text)
         elif isinstance(event, UsageSeen | Finish | Failure):
             return self._frame(current, event)
+        if current.over:
+            return []
         events = current.reading.feed(event)
         if not events:
             return []
@@ -165,8 +168,10 @@ class Engine:
         out = self._gate.take(events)
         actions: list[Action] = [Emit(out)] if out else []
         if type(events[-1]) is not TextDelta and self._is_over(events):
+            current.over = True
             current.reason = "stop"
-            actions += [Stop(attempt), *self.end(attempt)]
+            if current.request.stream:  # one that is not streamed has been written already, and tells its tokens
+                actions += [Stop(attempt), *self.end(attempt)]
         return actions
 
     def _frame(self, current: _Attempt, event: UsageSeen | Finish | Failure) -> list[Action]:
@@ -174,7 +179,7 @@ class Engine:
             case UsageSeen(usage):
                 current.usage = usage
             case Finish(reason):
-                current.reason = reason
+                current.reason = current.reason if current.over else reason
             case Failure():
                 current.failure = event
                 return [Stop(current.number), *self.end(current.number)]
@@ -219,7 +224,7 @@ class Engine:
             return self._enter(following)
         if fault is None and self._is_unmet(current):
             fault = Fault("no_call", "a call has left that cannot be used" if self._gate.spoiled else "it was declined")
-        return self._give_up(current, fault) if fault is not None else self._done(current)
+        return self._give_up(current, fault, out) if fault is not None else self._done(current)
 
     def _goes_on(self, following: PhaseName, current: _Attempt, reply: Reply) -> bool:
         """Whether another phase may make up for an answer without a call that can be used.
@@ -255,13 +260,18 @@ class Engine:
             fault = diagnose(said, choice, self._asking.offered)
             if fault is not None:
                 return fault
+        return self._formatted(current, out)
+
+    def _formatted(self, current: _Attempt, out: list[Event]) -> Fault | None:
+        """Let an answer go in the form that the caller wants, if it has one that the upstream was not told of."""
         wanted = self._request.options.response_format
-        if current.phase.name == "inline" and wanted is not None and current.reason != "length":
-            formatted = checked_format(self._gate.held_text, wanted)
-            if formatted.problem:
-                return Fault("bad_format", formatted.problem)
-            out.extend(Noted(note) for note in formatted.notes)
-            out.extend(self._gate.release(formatted.text))
+        if current.phase.name != "inline" or wanted is None or current.reason == "length":
+            return None
+        formatted = checked_format(self._gate.held_text, wanted)
+        if formatted.problem:
+            return Fault("bad_format", formatted.problem)
+        out.extend(Noted(note) for note in formatted.notes)
+        out.extend(self._gate.release(formatted.text))
         return None
 
     def _thought(self, phase: Phase, reply: Reply) -> list[Judged]:
@@ -298,8 +308,10 @@ class Engine:
             return [Emit([Noted(Note("native_unsupported", failure.message[:200]))]), *self._enter(following)]
         return self._done(current, failure)
 
-    def _give_up(self, current: _Attempt, fault: Fault) -> list[Action]:
+    def _give_up(self, current: _Attempt, fault: Fault, out: list[Event]) -> list[Action]:
         """The retries are spent."""
+        if not self._request.tool_choice.demands:
+            fault = self._formatted(current, out) or fault
         current.fault = fault
         told = f"{fault.kind.replace('_', ' ')}{': ' if fault.detail else ''}{fault.detail}"
         if fault.kind == "bad_format":

@@ -109,7 +109,7 @@ class Gate:
         for event in events:
             if type(event) is TextDelta:
                 if self._open:
-                    self.text_left = True
+                    self.text_left = self.text_left or bool(event.text.strip())
                     out.append(event)
                 else:
                     self._hold(event.text, out)
@@ -146,6 +146,8 @@ class Gate:
         passing = self._calls[event.index] = _Passing(event)
         if not self._checked:
             self._announce(passing, out)
+        elif self._text == "opening":
+            out.extend(self.release())  # whatever the call comes to, the model did not refuse
 
     def _refusal(self, name: str) -> str:
         """Why a call of this name may not leave."""
