@@ -131,7 +131,7 @@ class ReplyEncoder:
             case ReasoningDelta(text):
                 return self._piece(THINKING, text)
             case CallStart() | CallArgs() | CallEnd():
-                return self._open() + self._call(event)
+                return self._call(event)
             case OpaqueSeen(part):
                 return self._opaque(part)
             case UsageSeen(usage):
@@ -195,8 +195,8 @@ class ReplyEncoder:
                     return b""
                 call.fragments.append(fragment)
                 return call.head + to_line(fragment) + _TAIL
-            case CallEnd(index):
-                return self._end_call(index, ended=True)
+            case _:
+                return self._end_call(event.index, ended=True)
 
     def _end_call(self, index: int, ended: bool = False) -> bytes:
         call = self._calls.pop(index, None)
@@ -270,7 +270,8 @@ def encode_reply(
     if reply.failure is not None or reply.finish_reason == "error":
         return to_wire({"type": "error", "error": _error(reply.failure or Failure(_BROKEN))})
     said = {part.kind: part.data for part in reply.opaque if is_object(part.data)}
-    uses = {str(part.data["id"]): without(part.data, "id") for part in reply.opaque if part.kind == USE}
+    noted = [part.data for part in reply.opaque if part.kind == USE and is_object(part.data)]
+    uses = {str(data.get("id")): without(data, "id") for data in noted}
     content = [*_thoughts(reply), *(part.data for part in reply.opaque if is_block(part)), *_texts(reply)]
     for call in reply.calls:
         content.append(_tool_use(call.id or _new_id(id, len(content)), call.name, call.arguments, uses))

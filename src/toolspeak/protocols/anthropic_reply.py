@@ -258,7 +258,7 @@ class ReplyDecoder(ReplyReader):
             block.notes.append(Note("arguments_object", "the arguments came as JSON, not as text"))
         if block.call >= 0:
             self._more(block, text)
-        elif text:
+        else:
             block.pieces.append(text)
 
     def _unknown(self, block: _Block | None, kind: str, payload: bytes) -> None:

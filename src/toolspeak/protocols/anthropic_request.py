@@ -85,9 +85,10 @@ def _options(fields: JSONObject, choice: JSONObject) -> Options:
 
 def _format(fields: JSONObject, extra: JSONObject) -> ResponseFormat | None:
     """The format asked for; what else is said about it goes to `extra`. A type that we do not know is kept whole."""
-    config = fields.get(_CONFIG)
+    found = fields.get(_CONFIG)
+    config: JSONObject = found if is_object(found) else {}
     old = fields.get(_OLD_FORMAT)
-    given = config.get(_FORMAT) if is_object(config) else None
+    given = config.get(_FORMAT)
     path = f"{_CONFIG}.{_FORMAT}"
     if given is None and old is not None:
         given, path = old, _OLD_FORMAT
@@ -100,11 +101,10 @@ def _format(fields: JSONObject, extra: JSONObject) -> ResponseFormat | None:
         return None
     if path == _OLD_FORMAT:
         extra[_OLD_FORMAT] = True
-    elif is_object(config):
-        rest = without(config, _FORMAT)
-        extra.pop(_CONFIG)
-        if rest:
-            extra[_CONFIG] = rest
+    else:
+        extra[_CONFIG] = without(config, _FORMAT)
+        if not extra[_CONFIG]:
+            del extra[_CONFIG]
     beside = without(form, "type", "schema")
     if beside:
         extra[_BESIDE] = beside
@@ -125,7 +125,7 @@ def request_notes(request: Request) -> tuple[Note, ...]:
 
 
 def _body(request: Request) -> tuple[JSONObject, tuple[Note, ...]]:
-    sending = Sending(request.protocol)
+    sending = Sending(request.protocol, (call.id for message in request.messages for call in message.calls))
     extra = request.options.extra if sending.ours else {}
     system, messages = encode_messages(request.messages, sending)
     body: JSONObject = {"model": request.model, "max_tokens": _max_tokens(request.options, extra, sending)}

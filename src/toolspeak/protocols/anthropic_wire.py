@@ -8,7 +8,7 @@ Below: `core.model`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ..core.model import JSONObject, Note
@@ -37,13 +37,14 @@ _ODD = re.compile(r"[^a-zA-Z0-9_-]")
 class Sending:
     """One request on its way to the wire."""
 
-    def __init__(self, protocol: str) -> None:
+    def __init__(self, protocol: str, ids: Iterable[str] = ()) -> None:
         #: It came by this protocol: it goes out as it came.
         self.native = protocol == PROTOCOL
         #: Its extras speak this protocol.
         self.ours = protocol in (PROTOCOL, "")
         self._notes: dict[str, str] = {}
         self._ids: dict[str, str] = {}
+        self._taken = set(ids)
         self._nameless = {"call": 0, "result": 0}
 
     @property
@@ -69,9 +70,10 @@ class Sending:
             self._nameless[of] += 1
             given = f"\0{self._nameless[of]}"  # the n-th result without an id answers the n-th call without one
         if given not in self._ids:
-            plain = _ODD.sub("_", given)
-            taken = set(self._ids.values())
-            unique = plain if plain not in taken else f"{plain}_{len(taken)}"
+            unique = _ODD.sub("_", given)
+            while unique in self._taken:
+                unique += f"_{len(self._taken)}"
+            self._taken.add(unique)
             self._ids[given] = unique
             self.note("call_id_changed", "an id was written with the characters that the service takes")
         return self._ids[given]

@@ -7,6 +7,7 @@ Above: codecs. Below: `framing`, `common`, `core.events`.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -61,7 +62,7 @@ class EventTemplate(Template):
         return cls(head, tail) if ends else None
 
 
-class ReplyReader:
+class ReplyReader(ABC):
     """Reads one answer: `feed` gives the events that the bytes make certain, `close` the last ones.
 
     `stream` says what was asked for; an upstream that answers the other way is understood too.
@@ -157,21 +158,21 @@ class ReplyReader:
 
     # ------------------------------------------------------------------------------------ what a codec says
 
+    @abstractmethod
     def _event(self, name: str, payload: bytes) -> None:
         """One event of a stream."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _whole(self, body: bytes) -> None:
         """An answer that is no stream."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _end(self) -> None:
         """The stream is over."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _learn(self, read: bytes, name: str, payload: bytes) -> Template | None:
         """The template of the last event of a read, and `_repeated` set to what its text makes."""
-        raise NotImplementedError
 
     def _last_words(self) -> None:
         """What is told before `Finish` or a failure."""
