@@ -28,6 +28,7 @@ __all__ = [
     "number_field",
     "object_field",
     "parse_object",
+    "read_arguments",
     "read_json",
     "repair_json",
     "shorten",
@@ -157,6 +158,15 @@ def read_json(payload: bytes | str) -> JSONValue:
         return msgspec.json.decode(payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+
+
+def read_arguments(given: JSONValue) -> JSONObject | None:
+    """The arguments of a call as an object; None when they are none. Some clients send the object itself."""
+    if isinstance(given, str) and given.strip():
+        given = read_json(given)
+    elif given is None or given == "":
+        return {}
+    return given if is_object(given) else None
 
 
 def repair_json(payload: bytes) -> bytes | None:
