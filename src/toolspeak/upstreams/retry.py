@@ -12,7 +12,6 @@ import math
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from email.utils import parsedate_to_datetime
 
 import msgspec
 
@@ -116,6 +115,9 @@ def _number(text: str) -> float | None:
 
 
 def _until(date: str, now: Callable[[], float]) -> float | None:
+    # Dates are rare, and this import is slow.
+    from email.utils import parsedate_to_datetime
+
     try:
         return max(0.0, parsedate_to_datetime(date).timestamp() - now())
     except (ValueError, OverflowError):

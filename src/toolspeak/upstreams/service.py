@@ -84,7 +84,8 @@ class Service:
                 yield batch
                 batch = await answer.next()
         except UpstreamError as error:
-            await answer.abandon()
+            if not answer.over:
+                await answer.abandon()
             yield [cleaned(failure_of(error), self._clean)]
         finally:
             if not answer.over:
@@ -104,9 +105,8 @@ class Service:
                 answer, batch = await self._ask(request, payload, end, notes)
                 return answer, [*notes, *batch] if notes else batch
             except UpstreamError as error:
-                wait = wait_before(error, attempt, self._retry, self._world.chance)
-                late = wait is None or asyncio.get_running_loop().time() + wait >= end
-                if self._closed or late or wait is None or not self._budget.spend():
+                wait = self._wait(error, attempt, end)
+                if wait is None:
                     if attempt:
                         error.hint = error.hint or f"asked {attempt + 1} times"
                     raise
@@ -114,6 +114,13 @@ class Service:
                 notes.append(Noted(Note("upstream_retry", f"asked again after {wait:.2f} s: {said}")))
             attempt += 1
             await self._world.sleep(wait)
+
+    def _wait(self, error: UpstreamError, attempt: int, end: float) -> float | None:
+        """Seconds to wait before asking again; None where that does not help, comes too late or costs too much."""
+        wait = wait_before(error, attempt, self._retry, self._world.chance)
+        if wait is None or self._closed or asyncio.get_running_loop().time() + wait >= end:
+            return None
+        return wait if self._budget.spend() else None
 
     async def _ask(
         self, request: Request, payload: bytes, end: float, notes: list[Event]
