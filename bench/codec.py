@@ -1,4 +1,4 @@
-"""CPU time of the chat-completions codec for each chunk of a stream: `python bench/codec.py`.
+"""CPU time of the codecs for each chunk of a stream: `python bench/codec.py`. Chat completions unless it says else.
 
 A chunk carries 24 bytes of text. It is decoded alone in its read and in reads of sixteen, from a server whose chunks
 differ by their text only, from one that pads each chunk differently, and inside the arguments of a call.
@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 from toolspeak.core.events import Event, TextDelta
 from toolspeak.core.model import Message, Request
+from toolspeak.protocols import anthropic
 from toolspeak.protocols.openai_chat import ReplyDecoder, ReplyEncoder
 
 CHUNKS = 4096
@@ -47,24 +49,46 @@ def arguments() -> list[bytes]:
     return [first, *(_frame(call % ("", "", text)) for text in _texts())]
 
 
-def decoding(frames: list[bytes], together: int) -> Callable[[], None]:
+def messages(kind: str, field: str, block: str) -> list[bytes]:
+    """The deltas of one block of the Messages API."""
+    frame = 'event: %s\ndata: {"type":"%s","index":0,%s}\n\n'
+    start = frame % (("content_block_start",) * 2 + (f'"content_block":{block}',))
+    deltas = [f'"delta":{{"type":"{kind}","{field}":"{text}"}}' for text in _texts()]
+    return [start.encode(), *((frame % (("content_block_delta",) * 2 + (delta,))).encode() for delta in deltas)]
+
+
+TEXT_BLOCK = '{"type":"text","text":""}'
+CALL_BLOCK = '{"type":"tool_use","id":"toolu_1","name":"write","input":{}}'
+
+
+class Decoder(Protocol):
+    """What reads a stream."""
+
+    def feed(self, data: bytes, /) -> list[Event]: ...
+
+
+def decoding(
+    frames: list[bytes], together: int, decoder: Callable[[bool], Decoder] = ReplyDecoder
+) -> Callable[[], None]:
     reads = [b"".join(frames[at : at + together]) for at in range(0, len(frames), together)]
 
     def run() -> None:
-        feed = ReplyDecoder(stream=True).feed
+        feed = decoder(True).feed
         for read in reads:
             feed(read)
 
     return run
 
 
-def encoding(together: int) -> Callable[[], None]:
+def encoding(
+    together: int, encoder: type[ReplyEncoder] | type[anthropic.ReplyEncoder] = ReplyEncoder
+) -> Callable[[], None]:
     events: list[Event] = [TextDelta(text) for text in _texts()]
     batches = [events[at : at + together] for at in range(0, len(events), together)]
     request = Request("some-model-7b", (Message("user"),), stream=True)
 
     def run() -> None:
-        encode = ReplyEncoder(request, id="chatcmpl-9f2c7a1b3d5e", created=1790000000, model="some-model-7b").encode
+        encode = encoder(request, id="chatcmpl-9f2c7a1b3d5e", created=1790000000, model="some-model-7b").encode
         for batch in batches:
             encode(batch)
 
@@ -82,6 +106,8 @@ def measured(run: Callable[[], None]) -> float:
 
 
 def main() -> None:
+    text = messages("text_delta", "text", TEXT_BLOCK)
+    call = messages("input_json_delta", "partial_json", CALL_BLOCK)
     rows = [
         ("decode", "text, one chunk in a read", decoding(plain(), 1)),
         ("decode", "text, sixteen chunks in a read", decoding(plain(), 16)),
@@ -89,6 +115,11 @@ def main() -> None:
         ("decode", "text in padded chunks, one in a read (no goal)", decoding(padded(), 1)),
         ("encode", "text, one event at a time", encoding(1)),
         ("encode", "text, sixteen events at a time", encoding(16)),
+        ("decode", "Messages: text, one in a read", decoding(text, 1, anthropic.ReplyDecoder)),
+        ("decode", "Messages: text, sixteen in a read", decoding(text, 16, anthropic.ReplyDecoder)),
+        ("decode", "Messages: arguments, one in a read", decoding(call, 1, anthropic.ReplyDecoder)),
+        ("encode", "Messages: text, one event at a time", encoding(1, anthropic.ReplyEncoder)),
+        ("encode", "Messages: text, sixteen events at a time", encoding(16, anthropic.ReplyEncoder)),
     ]
     print("| half | what | µs per chunk | goal |\n|---|---|---|---|")
     for half, what, run in rows:

@@ -6,7 +6,7 @@ stream, goes out by byte templates. Above: `anthropic`, the server. Below: `anth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -82,6 +82,8 @@ class ReplyEncoder:
         self._next = 0
         self._kind = ""
         self._head = b""
+        #: The same, while a text is open.
+        self._text = b""
         self._calls: dict[int, _Call] = {}
         self._called = False
         #: What an upstream of this protocol says besides: of calls by id, of the end, of usage.
@@ -91,13 +93,16 @@ class ReplyEncoder:
         self._usage = Usage()
         self._reason: FinishReason = "unknown"
 
-    def encode(self, events: Iterable[Event]) -> bytes:
+    def encode(self, events: Sequence[Event]) -> bytes:
         """The bytes to send for these events."""
+        if len(events) == 1 and type(only := events[0]) is TextDelta and self._text:
+            text = only.text
+            return self._text + (_encode(text) if text.isascii() else to_line(text)) + _TAIL
         out: list[bytes] = []
         for event in events:
-            if type(event) is TextDelta and self._kind == "text":
+            if type(event) is TextDelta and self._text:
                 text = event.text
-                out += (self._head, _encode(text) if text.isascii() else to_line(text), _TAIL)
+                out += (self._text, _encode(text) if text.isascii() else to_line(text), _TAIL)
             elif not self._closed:
                 out.append(self._other(event))
         return b"".join(out)
@@ -146,7 +151,7 @@ class ReplyEncoder:
 
     def _fail(self, failure: Failure) -> bytes:
         self._closed = True
-        self._kind = ""
+        self._kind, self._text = "", b""
         return _frame("error", error=_error(failure))
 
     # ---------------------------------------------------------------------------------------------- blocks
@@ -164,6 +169,7 @@ class ReplyEncoder:
         empty = {"type": "text", "text": ""} if kind == "text" else {"type": kind, kind: "", "signature": ""}
         self._kind = kind
         self._head = _delta_head(self._next, f"{kind}_delta", kind)
+        self._text = self._head if kind == "text" else b""
         return shut + self._start(empty)
 
     def _piece(self, kind: str, text: str) -> bytes:
@@ -176,7 +182,7 @@ class ReplyEncoder:
         """The end of the open text or thought."""
         if not self._kind:
             return b""
-        self._kind = ""
+        self._kind, self._text = "", b""
         return _frame("content_block_stop", index=self._next - 1)
 
     def _call(self, event: CallStart | CallArgs | CallEnd) -> bytes:
