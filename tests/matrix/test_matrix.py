@@ -10,7 +10,7 @@ from tests.matrix import rules
 from tests.matrix.rules import Cell, Expected, expected
 from tests.matrix.scripts import Model, first_text
 from tests.requirements import REQUIREMENTS
-from tests.turns import STAMP, carry_out, engine_for, user
+from tests.turns import STAMP, Play, carry_out, engine_for, user
 from toolspeak.core.capability import Profile
 from toolspeak.core.engine import Outcome
 from toolspeak.core.events import Finish, Reply, UsageSeen, fold
@@ -57,16 +57,16 @@ _CHOICES = {
 _CHUNKS = {False: (0,), True: (0, 1, 7)}
 
 
-class _Played:
+class Played:
     """One turn of a cell."""
 
-    def __init__(self, cell: Cell, chunk: int) -> None:
+    def __init__(self, cell: Cell, model: Play) -> None:
         settings, profile = _PLANS[cell.plan]
         choice = _CHOICES[cell.choice]
         engine = engine_for(
             [user("How is it in Oslo today?")], _TOOLS, settings, choice=choice, stream=cell.stream, profile=profile
         )
-        events, outcome, asked = carry_out(engine, Model(cell, chunk), 0)
+        events, outcome, asked = carry_out(engine, model, 0)
         self.events = events
         self.outcome: Outcome = outcome
         self.asked: list[Request] = asked
@@ -87,12 +87,14 @@ class _Played:
         )
 
 
+def _played(cell: Cell, chunk: int) -> Played:
+    return Played(cell, Model(cell, chunk))
+
+
 @cache
-def _wanted(cell: Cell) -> Expected:
-    wanted = expected(cell)
-    if wanted.text == rules.AS_WRITTEN:
-        wanted = rules.replace(wanted, text=first_text(cell).strip())
-    return wanted
+def wanted(cell: Cell) -> Expected:
+    said = expected(cell)
+    return rules.replace(said, text=first_text(cell).strip()) if said.text == rules.AS_WRITTEN else said
 
 
 def test_the_rules_cover_every_cell_of_the_matrix():
@@ -106,28 +108,28 @@ def test_the_rules_cover_every_cell_of_the_matrix():
 @pytest.mark.parametrize("cell", CELLS, ids=str)
 def test_a_turn_comes_to_what_the_rules_say(cell: Cell):
     for chunk in _CHUNKS[cell.stream]:
-        played = _Played(cell, chunk)
-        assert played.seen() == _wanted(cell), f"in pieces of {chunk}"
+        played = _played(cell, chunk)
+        assert played.seen() == wanted(cell), f"in pieces of {chunk}"
         assert played.outcome.requests == len(played.asked)
 
 
 @pytest.mark.requirement("B8", "B11")
 @pytest.mark.parametrize("cell", [cell for cell in CELLS if cell.stream], ids=str)
 def test_a_stream_comes_to_the_same_however_it_is_cut_and_as_if_it_had_not_been_streamed(cell: Cell):
-    whole, *cut = [_Played(cell, chunk).reply for chunk in _CHUNKS[True]]
+    whole, *cut = [_played(cell, chunk).reply for chunk in _CHUNKS[True]]
     for other in cut:
         assert (other.text, other.calls, other.reasoning) == (whole.text, whole.calls, whole.reasoning)
         assert (other.candidates, other.finish_reason) == (whole.candidates, whole.finish_reason)
         assert sorted(note.code for note in other.notes) == sorted(note.code for note in whole.notes)
-    if not _wanted(cell).spoiled:
-        unstreamed = _Played(cell._replace(stream=False), 0).reply
+    if not wanted(cell).spoiled:
+        unstreamed = _played(cell._replace(stream=False), 0).reply
         assert (whole.text, whole.calls, whole.reasoning) == (unstreamed.text, unstreamed.calls, unstreamed.reasoning)
 
 
 @pytest.mark.requirement("A4", "A9", "A11")
 @pytest.mark.parametrize("cell", CELLS, ids=str)
 def test_every_turn_ends_once_counts_its_tokens_and_numbers_its_calls(cell: Cell):
-    played = _Played(cell, 0)
+    played = _played(cell, 0)
     ends = [event for event in played.events if isinstance(event, Finish)]
     assert len(ends) == 1
     assert played.events[-1] is ends[0]
