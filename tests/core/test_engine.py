@@ -508,6 +508,7 @@ def test_an_answer_that_is_not_streamed_tells_its_tokens_although_it_invents_a_r
     turned = turn(answer)
     assert (turned.calls, turned.reply.text.strip(), turned.reply.finish_reason) == (WEATHER_CALL, "", "tool_calls")
     assert turned.reply.usage == Usage(7, 8)
+    assert turn([TextDelta(invented), Failure("gone")]).reply.failure is None
 
 
 def test_events_of_another_attempt_are_ignored():
@@ -786,6 +787,30 @@ def test_a_failure_in_the_middle_of_an_answer_keeps_what_has_left_and_stops_the_
     assert emitted(actions) == [UsageSeen(Usage()), broken, Finish("error")]
     assert isinstance(actions[-1], Done)
     assert actions[-1].outcome.failure == broken
+
+
+@pytest.mark.requirement("B6")
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_native_call_in_which_the_upstream_fails_is_no_call(stream: bool):
+    broken = [CallStart(0, "get_weather", "a"), CallArgs(0, '{"city": "Os'), Failure("gone", "truncated")]
+    turned = turn(broken, settings=Settings(), profile=NATIVE, stream=stream)
+    assert (turned.calls, turned.reply.finish_reason, turned.reply.complete) == ([], "error", False)
+    assert not any(isinstance(event, CallEnd) for event in turned.events)
+
+
+@pytest.mark.requirement("B6", "B9")
+def test_a_native_call_that_is_open_when_a_result_is_invented_is_no_call():
+    answer = [
+        *native(city="Oslo"),
+        CallStart(1, "search", "b"),
+        CallArgs(1, '{"query": "x'),
+        TextDelta("\n<tool_response>\n4 degrees\n</tool_response>\n"),
+        CallArgs(1, 'yz"}'),
+        CallEnd(1),
+    ]
+    for stream in (False, True):
+        turned = turn(finished(*answer), settings=Settings(), profile=NATIVE, stream=stream)
+        assert (turned.calls, turned.reply.text.strip()) == (WEATHER_CALL, "")
 
 
 # ---- asking again

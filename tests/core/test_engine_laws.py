@@ -29,6 +29,7 @@ from toolspeak.core.events import (
     CallEnd,
     CallStart,
     Event,
+    Failure,
     Finish,
     FinishReason,
     ReasoningDelta,
@@ -91,15 +92,21 @@ _REASONS: st.SearchStrategy[FinishReason] = st.sampled_from(
 )
 
 
+FAILURES = [Failure("m does not support tools", status=400), Failure("gone", "truncated"), Failure("slow", "timeout")]
+
+
 @st.composite
 def written(draw: st.DrawFn) -> list[Event]:
-    """An answer: text, thinking, native calls, in this order, and the end."""
+    """An answer: text, thinking, native calls, and the end or a failure."""
     told: list[Event] = [TextDelta(draw(_SEPARATED).join(draw(_MARKED)))]
     if draw(st.integers(0, 3)) == 0:
         told.insert(0, ReasoningDelta(draw(st.sampled_from(PIECES))))
     for at, (name, arguments, whole) in enumerate(draw(_NATIVE_CALLS)):
         told += [CallStart(at, name, draw(st.sampled_from(["", "a", "b"]))), CallArgs(at, arguments)]
         told += [CallEnd(at)] if whole else []
+    if draw(st.integers(0, 7)) == 0:
+        at = draw(st.integers(0, len(told)))
+        return [*told[:at], draw(st.sampled_from(FAILURES))]
     return [*told, UsageSeen(Usage(1, 1)), Finish(draw(_REASONS))]
 
 
@@ -163,7 +170,9 @@ def test_whatever_a_model_writes_the_turn_ends_well(
         for answers, stream in ((script, False), (script, True), ([cut(each, size) for each in script], True))
     )
     for turned in (whole, streamed, pieces):
-        assert turned.outcome.requests == len(turned.asked) <= MOST[plan]
+        most = MOST[plan] + (plan == "native" and "native_unsupported" in turned.notes)
+        assert turned.outcome.requests == len(turned.asked) <= most
+        assert (turned.reply.finish_reason == "error") == (turned.outcome.failure is not None)
         assert isinstance(turned.events[-1], Finish)
         assert sum(isinstance(event, Finish) for event in turned.events) == 1
         assert all(choice.permits(name) for name, _ in turned.calls)

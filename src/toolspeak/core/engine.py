@@ -107,6 +107,11 @@ class _Attempt:
         self.fault: Fault | None = None
         self.over = False  # whatever else it says is thrown away
 
+    @property
+    def cut(self) -> bool:
+        """Whether it did not end by itself, so that a call in its middle is not whole."""
+        return self.reason == "length" or self.failure is not None or self.over
+
     def reply(self) -> Reply:
         """What the answer says, as far as it has been read."""
         return fold([*self.events, UsageSeen(self.usage), Finish(self.reason)])
@@ -181,7 +186,7 @@ class Engine:
             case Finish(reason):
                 current.reason = current.reason if current.over else reason
             case Failure():
-                current.failure = event
+                current.failure = None if current.over else event
                 return [Stop(current.number), *self.end(current.number)]
             case _:
                 assert_never(event)
@@ -197,7 +202,7 @@ class Engine:
         current = self._attempt
         if current is None or current.number != attempt:
             return []
-        events = current.reading.close(current.reason == "length")
+        events = current.reading.close(current.cut)
         current.events += events
         out = self._gate.take(events) + self._gate.settle()
         self._attempt = None
