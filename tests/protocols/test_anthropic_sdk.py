@@ -194,6 +194,16 @@ def test_the_async_client_reads_both(serve: Callable[..., Server]):
     asyncio.run(ask())
 
 
+def test_the_client_of_what_is_still_tried_out_reads_both(serve: Callable[..., Server]):
+    server = serve(TURN)
+    edits: Any = {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]}
+    with anthropic.Anthropic(**server.options) as client:
+        check(client.beta.messages.create(**ASK, betas=["context-management-2025-06-27"], context_management=edits))
+        assert server.request.options.extra == {"context_management": edits}
+        with client.beta.messages.stream(**ASK) as stream:
+            check(stream.get_final_message())
+
+
 @pytest.mark.requirement("G3")
 @pytest.mark.parametrize(
     ("error", "kind", "named"),

@@ -60,15 +60,20 @@ def _delta_head(index: int, kind: str, field: str) -> bytes:
 class _Call:
     """A call whose block is open."""
 
-    __slots__ = ("fragments", "head", "number")
+    __slots__ = ("fragments", "head", "number", "overtaken")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.head = _delta_head(number, "input_json_delta", "partial_json")
         self.fragments: list[str] = []
+        #: Another call began before this one was whole.
+        self.overtaken = False
 
     def whole(self) -> bool:
-        return is_object(read_json("".join(self.fragments)))
+        """Whether its arguments are complete; looked at once, when the next call begins."""
+        whole = not self.overtaken and is_object(read_json("".join(self.fragments)))
+        self.overtaken = True
+        return whole
 
 
 class ReplyEncoder:

@@ -60,7 +60,7 @@ _DIRECT = {"type": "direct"}
 class _Block:
     """A block that is being received."""
 
-    __slots__ = ("call", "citations", "kind", "make", "notes", "pieces", "signature", "start")
+    __slots__ = ("call", "citations", "fields", "kind", "make", "notes", "pieces", "signature", "start")
 
     def __init__(self, kind: str, start: JSONObject, make: Make, call: int = -1) -> None:
         self.kind = kind
@@ -70,6 +70,8 @@ class _Block:
         #: The number of the call that it is; -1: none.
         self.call = call
         self.pieces: list[str] = []
+        #: Texts that grow by deltas of a kind that we do not know, by field.
+        self.fields: dict[str, list[str]] = {}
         self.citations: list[JSONValue] = []
         self.signature = ""
         self.notes: list[Note] = []
@@ -269,9 +271,10 @@ class ReplyDecoder(ReplyReader):
         event = read_json(payload)
         delta = event.get("delta") if is_object(event) else None
         for name, value in without(delta if is_object(delta) else {}, "type").items():
-            before = block.start.get(name)
-            joined = isinstance(before, str) and isinstance(value, str)
-            block.start[name] = f"{before}{value}" if joined else value
+            if isinstance(value, str):
+                block.fields.setdefault(name, [_text(block.start.get(name))]).append(value)
+            else:
+                block.start[name] = value
 
     def _stopped(self, key: int | str | None) -> None:
         block = self._blocks.pop(key, None)
@@ -290,6 +293,7 @@ class ReplyDecoder(ReplyReader):
             given = read_json("".join(block.pieces))
             if is_object(given):
                 block.start["input"] = given
+            block.start |= {name: "".join(texts) for name, texts in block.fields.items()}
             self._emit(OpaqueSeen(Opaque(block.kind, block.start)))
 
     def _call_stopped(self, block: _Block) -> None:
