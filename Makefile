@@ -30,7 +30,8 @@ test: $(STAMP) ## the whole suite, with complete branch coverage of core, dialec
 	@$(BIN)/python -m pytest --no-header --numprocesses auto --dist worksteal --cov --cov-report=term $(PYTEST_ARGS)
 
 test-slow: $(STAMP) ## what takes too long for every day: 100,000 injections, 5,000 faulty exchanges
-	@TOOLSPEAK_INJECTIONS=100000 TOOLSPEAK_FAULTS=5000 $(BIN)/python -m pytest --no-header --no-cov -m slow tests $(PYTEST_ARGS)
+	@TOOLSPEAK_INJECTIONS=100000 $(BIN)/python -m pytest --no-header --no-cov -m slow tests/test_injection.py $(PYTEST_ARGS)
+	@TOOLSPEAK_CHAOS=5000 $(BIN)/python -m pytest --no-header --no-cov -k leaks tests/upstreams/test_chaos.py $(PYTEST_ARGS)
 
 check: $(STAMP) ## format, lint, types, import direction
 	@$(BIN)/ruff format --check --quiet --output-format concise . || { echo "run: make format"; exit 1; }
