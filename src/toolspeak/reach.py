@@ -11,16 +11,22 @@ from typing import TypeAlias, cast
 import msgspec
 
 from .config import Config
-from .errors import UsageError
+from .errors import ConfigError, UsageError
 from .plugins import Plugins
 from .upstreams.function import FunctionUpstream, ModelFunction
 from .upstreams.seam import Upstream
 
-__all__ = ["Model", "Reached", "reach"]
+__all__ = ["Model", "Reached", "codec_of", "reach"]
 
 Model: TypeAlias = str | ModelFunction | Upstream
 #: The names of protocols in the table of providers, and of their codecs.
-_CODECS = {"openai": "openai_chat"}
+_CODECS = {
+    "openai": "openai_chat",
+    "openai_responses": "openai_responses",
+    "anthropic": "anthropic",
+    "gemini": "gemini",
+    "ollama": "ollama",
+}
 
 
 class Reached(msgspec.Struct, frozen=True):
@@ -68,9 +74,23 @@ def _by_name(model: str, base_url: str, api_key: str, config: Config, plugins: P
     if not end.base_url:
         hint = "pass `base_url`, or use a provider that the table of capabilities knows"
         raise UsageError(f"nobody knows where `{model or 'the model'}` is", hint=hint)
-    protocol = _CODECS.get(end.protocol)
-    if protocol is None:
-        hint = "use its OpenAI-compatible address as `base_url`, with the protocol `openai`"
-        raise UsageError(f"the protocol `{end.protocol}` is not spoken yet", hint=hint)
+    protocol = codec_of(end.protocol)
     upstream = HttpUpstream(end.base_url, key, protocol, provider=end.provider)
     return Reached(end.provider, end.model, end.base_url, protocol, upstream)
+
+
+def codec_of(protocol: str) -> str:
+    """The codec of a protocol, by the name that tables and settings call it by.
+
+    Raises:
+        UsageError: no upstream speaks it.
+    """
+    from .upstreams.codecs import codec
+
+    name = _CODECS.get(protocol, "")
+    try:
+        codec(name)
+    except ConfigError:
+        hint = "use its OpenAI-compatible address as `base_url`, with the protocol `openai`"
+        raise UsageError(f"the protocol `{protocol}` is not spoken yet", hint=hint) from None
+    return name

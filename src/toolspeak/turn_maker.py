@@ -12,7 +12,7 @@ from typing import NamedTuple
 from .conversation import Conversation
 from .core.capability import Capabilities
 from .core.engine import Engine
-from .core.model import Request
+from .core.model import Note, Request
 from .core.nonces import nonces_of
 from .core.strategy import Plan, Settings, plan
 from .reach import Reached
@@ -39,8 +39,8 @@ class TurnMaker:
         self._secret = secret
         self.conversation = Conversation(state)
 
-    def make(self, asked: Request, settings: Settings, tenant: str = "") -> MadeTurn:
-        """The turn that answers a request."""
+    def make(self, asked: Request, settings: Settings, tenant: str = "", seen: tuple[Note, ...] = ()) -> MadeTurn:
+        """The turn that answers a request; `seen` is what was noted about it before."""
         reached = self.reached
         request, notes = self.conversation.recall(tenant, asked, settings)
         found = self._known.find(reached.provider, reached.model, reached.base_url)
@@ -52,6 +52,6 @@ class TurnMaker:
             stamp=time.time_ns(),
             nonces=nonces_of(self._secret, tenant, request.messages),
             protocol=reached.protocol,
-            notes=notes,
+            notes=(*seen, *notes),
         )
         return MadeTurn(Turn(engine, reached.upstream), request, planned)

@@ -16,6 +16,7 @@ __all__ = ["main"]
 #: Command -> module that holds a click command named `command`.
 _COMMANDS = {
     "config": "toolspeak.cli.config",
+    "keys": "toolspeak.cli.keys",
     "parse": "toolspeak.cli.parse",
     "serve": "toolspeak.cli.serve",
     "strategy": "toolspeak.cli.config_strategy",

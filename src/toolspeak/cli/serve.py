@@ -5,42 +5,79 @@ Above: the user. Below: `server.run`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from ..config import load
-from .config import usage_errors
+from ..config import Config, Secret, load
+from .config import say, usage_errors
+
+if TYPE_CHECKING:
+    from ..config import Auth
 
 __all__ = ["command"]
 
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_PROTOCOLS = ["openai", "openai_responses", "anthropic", "gemini", "ollama"]
 
 
 @click.command("serve")
 @click.option("--upstream", default="", metavar="URL", help="where the model is, such as http://127.0.0.1:9000/v1")
-@click.option(
-    "--protocol", type=click.Choice(["openai", "anthropic", "gemini", "ollama"]), help="what the upstream speaks"
-)
+@click.option("--protocol", type=click.Choice(_PROTOCOLS), help="what the upstream speaks")
 @click.option("--model", default="", metavar="NAME", help="use this model whatever a request names")
 @click.option("--mode", type=click.Choice(["auto", "force", "fallback", "off"]), help="when to emulate tool calls")
 @click.option("--plan", type=click.Choice(["inline", "decision", "envelope"]), help="how to emulate them")
 @click.option("--chat-only", is_flag=True, help="take tools away altogether")
 @click.option("--host", default="127.0.0.1", show_default=True, help="address to listen on")
 @click.option("--port", default=8788, show_default=True, help="port to listen on")
-def command(upstream: str, model: str, host: str, port: int, **settings: str | bool | None) -> None:
-    """Serve every OpenAI, Anthropic, Gemini and Ollama client from one upstream, with tool calling.
+@click.option(
+    "--auth",
+    type=click.Choice(["replace", "forward", "check"]),
+    default="replace",
+    show_default=True,
+    help="which key --upstream gets: the configured one, the client's own, or the configured one for holders of a key",
+)
+@click.option("--require-key", is_flag=True, help="demand a toolspeak key on this machine too")
+@click.option("--allow-host", multiple=True, metavar="NAME", help="a name that clients may call this server by")
+def command(
+    upstream: str,
+    model: str,
+    host: str,
+    port: int,
+    auth: Auth,
+    require_key: bool,
+    allow_host: tuple[str, ...],
+    **settings: str | bool | None,
+) -> None:
+    """Serve every OpenAI, Anthropic, Gemini and Ollama client, with tool calling, from one upstream or several.
+
+    Without --upstream the upstreams are those of the configuration, [upstreams.NAME]. SIGHUP reads it again.
 
     \b
     Examples:
       toolspeak serve --upstream http://127.0.0.1:9000/v1
       toolspeak serve --upstream http://127.0.0.1:9000/v1 --mode force --plan decision
+      toolspeak keys new anna && toolspeak serve --host 0.0.0.0
     """
     from ..server.app import App
-    from ..server.run import gateway_from, serve
+    from ..server.keys import Keys
+    from ..server.logs import set_up
+    from ..server.run import gateway_from, guard_from, secrets_of, serve
+    from ..state import MemoryState
 
-    if host not in _LOOPBACK:
-        raise click.UsageError("listening beyond this machine needs keys, which are not there yet")
+    flags = {name: value for name, value in settings.items() if value}
+    memory = MemoryState()
+    secrets: list[Secret] = []
+    set_up(lambda: secrets)
+
+    def loaded() -> Config:
+        config = load(flags)
+        secrets[:] = secrets_of(config)
+        return config
+
     with usage_errors():
-        config = load({name: value for name, value in settings.items() if value})
-        gateway = gateway_from(config, upstream, model)
+        config = loaded()
+        say(note.detail for note in config.notes)
+        guard = guard_from(Keys(config.state()), host, frozenset(allow_host), required=require_key)
+        gateway = gateway_from(config, upstream, model, auth, memory)
     click.echo(f"toolspeak listens on http://{host}:{port} (OpenAI: /v1, Anthropic: /, Gemini: /, Ollama: /)")
-    serve(App(gateway), host, port)
+    serve(App(gateway, guard), host, port, lambda: gateway_from(loaded(), upstream, model, auth, memory))

@@ -10,13 +10,15 @@ import logging
 from collections import OrderedDict
 
 from ..errors import ToolspeakError
-from .asgi import Receive, Scope, Send, respond
+from .asgi import Receive, Scope, Send, error_headers, respond
+from .auth import Caller
 from .exchange import Exchange, Record
 from .faces import face
 from .gateway import Gateway
 from .guard import Guard
+from .limits import Limits
 from .pages import Pages
-from .routes import find
+from .routes import Route, find
 
 __all__ = ["App"]
 
@@ -30,11 +32,18 @@ _NO_FACE = "openai_chat"
 class App:
     """The proxy as an ASGI application."""
 
-    def __init__(self, gateway: Gateway, guard: Guard | None = None) -> None:
+    def __init__(self, gateway: Gateway, guard: Guard | None = None, limits: Limits | None = None) -> None:
         self._gateway = gateway
         self._guard = guard or Guard()
-        self._records: OrderedDict[str, Record] = OrderedDict()
-        self._pages = Pages(gateway, self._records)
+        self._limits = limits or Limits()
+        #: By whose they are and by their ids.
+        self._records: OrderedDict[tuple[str, str], Record] = OrderedDict()
+        self._pages = Pages(lambda: self._gateway, self._records, self._guard.access.sessions)
+
+    async def replace(self, gateway: Gateway) -> None:
+        """From now on, requests go through another gateway; those under way end where they began."""
+        old, self._gateway = self._gateway, gateway
+        await old.retire()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind = scope["type"]
@@ -49,23 +58,27 @@ class App:
         route = find(scope["method"], scope["path"])
         spoken = route.face if route is not None and route.face else _NO_FACE
         try:
-            self._guard.check(scope)
+            caller = self._guard.check(scope, route)
+            if route is None:
+                await self._pages.missing(scope, send)
+            elif route.face:
+                await self._answer(route, caller, scope, receive, send)
+            else:
+                await self._pages.show(route, caller, scope, receive, send)
         except ToolspeakError as error:
             status, body = face(spoken).error(error)
-            await respond(send, status, body)
-            return
-        if route is None:
-            await self._pages.missing(scope, send)
-        elif route.face:
-            exchange = Exchange(self._gateway, face(route.face), scope, receive, send)
-            await exchange.answer(route.fields)
-            if exchange.record is not None:
-                self._keep(exchange.record)
-        else:
-            await self._pages.show(route, scope, receive, send)
+            await respond(send, status, body, headers=error_headers(error))
 
-    def _keep(self, record: Record) -> None:
-        self._records[record.id] = record
+    async def _answer(self, route: Route, caller: Caller, scope: Scope, receive: Receive, send: Send) -> None:
+        gateway = self._gateway
+        exchange = Exchange(gateway, face(route.face), scope, receive, send)
+        with self._limits.counted(caller.key), gateway.lease():
+            await exchange.answer(route.fields, caller)
+        if exchange.record is not None:
+            self._keep(exchange.tenant, exchange.record)
+
+    def _keep(self, tenant: str, record: Record) -> None:
+        self._records[tenant, record.id] = record
         if len(self._records) > _KEPT_RECORDS:
             self._records.popitem(last=False)
 

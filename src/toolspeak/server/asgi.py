@@ -6,6 +6,7 @@ Above: everything in `server`. Below: `errors`.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from math import ceil
 from typing import Any, TypeAlias
 
 from ..errors import ToolspeakError, UsageError
@@ -18,6 +19,7 @@ __all__ = [
     "Receive",
     "Scope",
     "Send",
+    "error_headers",
     "header",
     "read_body",
     "respond",
@@ -30,6 +32,9 @@ Headers: TypeAlias = list[tuple[bytes, bytes]]
 
 #: Coding agents send 100 kB as a matter of course, pictures come as text: as large as the vendors allow.
 MAX_BODY = 32 * 1024 * 1024
+
+#: Nobody is told to wait longer than a day.
+_LONGEST_WAIT = 86_400.0
 
 
 class ClientGone(ToolspeakError):
@@ -50,6 +55,15 @@ def header(scope: Scope, name: bytes) -> str:
         if key == name:
             return value.decode("latin-1")
     return ""
+
+
+def error_headers(error: ToolspeakError) -> Headers:
+    """What clients look for in the head of an answer that is an error."""
+    wait: float | None = getattr(error, "retry_after", None)
+    headers: Headers = []
+    if wait is not None:
+        headers.append((b"retry-after", str(ceil(min(max(1.0, wait), _LONGEST_WAIT))).encode()))
+    return [*headers, (b"www-authenticate", b"Bearer")] if error.status == 401 else headers
 
 
 async def read_body(scope: Scope, receive: Receive, most: int = MAX_BODY) -> bytes:

@@ -20,9 +20,11 @@ from ..core.trace import Trace
 from ..errors import ToolspeakError
 from ..turn import error_after
 from ..turn_maker import MadeTurn
-from .asgi import ClientGone, Headers, Receive, Scope, Send, read_body, respond
+from .asgi import ClientGone, Headers, Receive, Scope, Send, error_headers, read_body, respond
+from .auth import NOBODY, Caller
 from .faces import Face
 from .gateway import Gateway, Target
+from .limits import check_body, check_request, ignored_routing
 
 __all__ = ["Exchange", "Record"]
 
@@ -49,7 +51,10 @@ class Exchange:
     """One request and its answer."""
 
     def __init__(self, gateway: Gateway, face: Face, scope: Scope, receive: Receive, send: Send) -> None:
-        self.id = secrets.token_hex(8)
+        #: 128 random bits: nobody finds another's by guessing.
+        self.id = secrets.token_hex(16)
+        #: Whose request it is, once that is known.
+        self.tenant = ""
         self._gateway = gateway
         self._face = face
         self._scope = scope
@@ -59,22 +64,24 @@ class Exchange:
         self._last_write = 0.0
         self.record: Record | None = None
 
-    async def answer(self, fields: Mapping[str, JSONValue], tenant: str = "") -> None:
+    async def answer(self, fields: Mapping[str, JSONValue], caller: Caller = NOBODY) -> None:
         """Answer the request. `fields` are what the path says about it."""
         try:
             body = await read_body(self._scope, self._receive)
+            check_body(body)
             request = self._face.decode(body, **fields)
-            target = self._gateway.target(request.model)
-            made = target.maker.make(
-                msgspec.structs.replace(request, model=target.maker.reached.model), target.settings, tenant
-            )
-            await self._watched(made, target, request, tenant)
+            check_request(request)
+            target = self._gateway.target(request, caller)
+            self.tenant = target.tenant
+            asked = msgspec.structs.replace(request, model=target.maker.reached.model)
+            made = target.maker.make(asked, target.settings, target.tenant, ignored_routing(request))
+            await self._watched(made, target, request)
         except ToolspeakError as error:
             await self._refuse(error)
 
-    async def _watched(self, made: MadeTurn, target: Target, request: Request, tenant: str) -> None:
+    async def _watched(self, made: MadeTurn, target: Target, request: Request) -> None:
         """Carry the turn out while somebody listens."""
-        work = asyncio.ensure_future(self._carry_out(made, target, request, tenant))
+        work = asyncio.ensure_future(self._carry_out(made, target, request))
         watch = asyncio.ensure_future(self._watch(work))
         try:
             await work
@@ -104,14 +111,14 @@ class Exchange:
 
     # ---- the two shapes of an answer
 
-    async def _carry_out(self, made: MadeTurn, target: Target, request: Request, tenant: str) -> None:
+    async def _carry_out(self, made: MadeTurn, target: Target, request: Request) -> None:
         naming = {"id": self._face.id_prefix + self.id, "created": int(time.time()), "model": request.model}
         async with aclosing(made.turn.batches()) as batches:
             if request.stream:
                 ids = await self._stream(batches, made, request, naming)
             else:
                 ids = await self._whole(batches, made, request, naming)
-        target.maker.conversation.remember(tenant, made.request, ids)
+        target.maker.conversation.remember(target.tenant, made.request, ids)
 
     async def _whole(
         self, batches: AsyncGenerator[list[Event], None], made: MadeTurn, request: Request, naming: dict[str, JSONValue]
@@ -199,4 +206,5 @@ class Exchange:
             return
         status, body = self._face.error(error)
         self._started = True
-        await respond(self._send, status, body, headers=[(b"x-toolspeak", msgspec.json.encode({"id": self.id}))])
+        told = (b"x-toolspeak", msgspec.json.encode({"id": self.id}))
+        await respond(self._send, status, body, headers=[told, *error_headers(error)])

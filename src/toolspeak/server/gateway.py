@@ -1,28 +1,41 @@
-"""Which upstream answers for a model: from the name in a request to a place that makes turns.
+"""Which upstream answers for a model, with whose key: from a request and its caller to a place that makes turns.
 
-Above: `exchange`, `app`. Below: `turn_maker`, `reach`, the configuration.
+Where requests go is said by the configuration alone. Above: `exchange`, `app`. Below: `models` (names), `limits`,
+`turn_maker`, the upstreams. A gateway never changes: a new configuration makes a new one, and the old one ends with
+the last request that it answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
 
 import msgspec
 
+from ..config import Auth
 from ..core.capability import Capabilities
+from ..core.model import Request
 from ..core.strategy import Settings
-from ..errors import UsageError
+from ..errors import ConfigError
 from ..reach import Reached
 from ..state import State
 from ..turn_maker import TurnMaker
+from ..upstreams.fallback import Fallback
+from ..upstreams.seam import Batches, Upstream
+from .auth import NOBODY, Caller, Credential, Unauthorized, tenant_of
+from .limits import LimitedUpstream, Meter
+from .models import Catalogue, Place, UnknownModel
 
-__all__ = ["Gateway", "Target", "UnknownModel"]
+__all__ = ["Gateway", "Line", "Target", "UnknownModel"]
 
+#: Models, and clients with keys of their own, that are kept ready. Both are named by requests, so both are bounded.
+_MOST_TARGETS = 1024
+_MOST_FORWARDED = 256
 
-class UnknownModel(UsageError):
-    """A model that no upstream serves."""
-
-    status = 404
+V = TypeVar("V")
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -30,39 +43,204 @@ class Target(msgspec.Struct, frozen=True):
 
     maker: TurnMaker
     settings: Settings
+    #: Under what the memory of this caller's conversations is kept.
+    tenant: str = ""
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One upstream of a gateway."""
+
+    name: str
+    provider: str
+    base_url: str
+    #: The protocol's codec.
+    protocol: str
+    #: Reaches it: with the configured key, or with a client's own.
+    dial: Callable[[Credential | None], Upstream]
+    settings: Callable[[str], Settings]
+    auth: Auth = "replace"
+    #: The models it serves, `*` for any text; empty: any.
+    models: tuple[str, ...] = ()
+    #: Ask for this model whatever the request names.
+    fixed: str = ""
+    fallbacks: tuple[str, ...] = ()
+    max_concurrent: int = 0
+    max_per_minute: int = 0
 
 
 class Gateway:
-    """The upstreams of one server."""
+    """The upstreams of one server.
+
+    Args:
+        lines: the upstreams, in the order in which they are asked for a model.
+        aliases: other names for models.
+        known: what is known of models.
+        memory: where the tools of conversations are remembered.
+        secret: what nonces are made from.
+
+    Raises:
+        ConfigError: an alias or a fallback leads nowhere, or a client's key to somebody else.
+    """
 
     def __init__(
-        self, reached: Reached, settings: Settings, known: Capabilities, state: State, secret: bytes, *, any_model: bool
+        self,
+        lines: Sequence[Line],
+        known: Capabilities,
+        memory: State,
+        secret: bytes,
+        aliases: Mapping[str, str] | None = None,
     ) -> None:
-        self._reached = reached
-        self._settings = settings
+        self._lines = {line.name: line for line in lines}
+        models = {line.name: (line.fixed,) if line.fixed else line.models for line in lines}
+        self._catalogue = Catalogue(models, aliases)
+        #: The one model that is asked for whatever a request names.
+        self._fixed = next((line.fixed for line in lines if line.fixed), "")
         self._known = known
-        self._state = state
+        self._memory = memory
         self._secret = secret
-        self._any_model = any_model
-        self._targets: dict[str, Target] = {}
+        self._meters = {
+            line.name: Meter(line.max_per_minute, line.max_concurrent)
+            for line in lines
+            if line.max_per_minute or line.max_concurrent
+        }
+        self._dialled: dict[str, Upstream] = {}
+        self._forwarded: OrderedDict[tuple[str, ...], Upstream] = OrderedDict()
+        self._makers: OrderedDict[tuple[str, ...], tuple[TurnMaker, Settings]] = OrderedDict()
+        self._chains = {line.name: self._chain(line) for line in lines}
+        self._leases = 0
+        self._free = asyncio.Event()
 
-    def target(self, model: str) -> Target:
-        """The target for the model that a request names."""
-        found = self._targets.get(model)
-        if found is None:
-            found = self._targets[model] = self._make(model)
-        return found
+    def _chain(self, line: Line) -> tuple[tuple[Line, str], ...]:
+        """An upstream and those to fall back to, each with the model to ask for if it is another one."""
+        chain = [(line, "")]
+        for target in line.fallbacks:
+            name, _, model = target.partition(":")
+            other = self._lines.get(name)
+            if other is None or other is line:
+                hint = f"configured are: {', '.join(sorted(self._lines))}"
+                raise ConfigError(f"the upstream `{line.name}` cannot fall back to `{target}`", hint=hint)
+            if other.auth == "forward" and (line.auth != "forward" or other.base_url != line.base_url):
+                hint = "give it a key of its own and `auth = replace`"
+                raise ConfigError(f"a client's key is not for the fallback `{target}` of `{line.name}`", hint=hint)
+            chain.append((other, model or other.fixed))
+        return tuple(chain)
 
-    def _make(self, model: str) -> Target:
-        reached = self._reached
-        if self._any_model and model:
-            reached = msgspec.structs.replace(reached, model=model)
-        return Target(TurnMaker(reached, self._known, self._state, self._secret), self._settings)
+    # ---- finding
 
-    def models(self) -> Mapping[str, str]:
-        """The models that are known by name, with who serves them."""
-        return {self._reached.model: self._reached.provider}
+    def target(self, request: Request, caller: Caller = NOBODY) -> Target:
+        """The target for a request.
+
+        Raises:
+            UnknownModel: no upstream serves the model that it names, or none that the caller may use.
+            Unauthorized: the upstream wants a key that the caller does not have.
+        """
+        place = self._catalogue.find(self._fixed or request.model, lambda place: self._permits(place, caller))
+        own = self._own(place, caller)
+        # Whose key is used is part of what is looked up, as its whole hash: nobody gets an upstream with another's.
+        whose = tenant_of(own) if own is not None else ""
+        header = self._header(place, own, request) if own is not None else ""
+        key = (place.upstream, place.model, whose, header)
+        maker, settings = _kept(self._makers, key, lambda: self._make(place, own, header), _MOST_TARGETS)
+        return Target(maker, settings, caller.tenant or whose)
+
+    def _permits(self, place: Place, caller: Caller) -> bool:
+        return caller.key is None or caller.key.may_use(*place.names())
+
+    def _own(self, place: Place, caller: Caller) -> Credential | None:
+        """The caller's own key, where that is the one to send."""
+        chain = self._chains[place.upstream]
+        if caller.key is None and any(line.auth == "check" for line, _ in chain):
+            raise Unauthorized(f"the upstream `{place.upstream}` is for holders of a toolspeak key")
+        if chain[0][0].auth != "forward":
+            return None
+        if len(caller.own) != 1:
+            shown = "no key of your own" if not caller.own else "several keys of your own"
+            raise Unauthorized(
+                f"the upstream `{place.upstream}` takes your own key, and the request shows {shown}",
+                hint="a toolspeak key, where one is needed too, goes into the header x-toolspeak-key",
+            )
+        return caller.own[0]
+
+    def _header(self, place: Place, own: Credential, request: Request) -> str:
+        """Where the client's own key goes: as it came if both sides speak alike, else where the upstream looks."""
+        return own.header if request.protocol == self._lines[place.upstream].protocol else ""
+
+    def _make(self, place: Place, own: Credential | None, header: str) -> tuple[TurnMaker, Settings]:
+        line = self._lines[place.upstream]
+        asked = [self._upstream(each, model, own, header) for each, model in self._chains[line.name]]
+        upstream = asked[0] if len(asked) == 1 else Fallback(asked)
+        reached = Reached(line.provider, place.model, line.base_url, line.protocol, upstream)
+        return TurnMaker(reached, self._known, self._memory, self._secret), line.settings(place.model)
+
+    def _upstream(self, line: Line, model: str, own: Credential | None, header: str) -> Upstream:
+        if line.auth == "forward" and own is not None:
+            credential = Credential(header, own.secret)
+            place = (line.name, tenant_of(own), header)
+            found = _kept(self._forwarded, place, lambda: line.dial(credential), _MOST_FORWARDED)
+        else:
+            found = self._dialled.get(line.name) or self._dialled.setdefault(line.name, line.dial(None))
+        if line.name in self._meters:
+            found = LimitedUpstream(found, self._meters[line.name], line.name)
+        return _Asking(found, model) if model else found
+
+    def models(self, caller: Caller = NOBODY) -> Mapping[str, str]:
+        """The models that the caller may use and that are known by name, with who serves them."""
+        return self._catalogue.names(lambda place: self._shows(place, caller))
+
+    def _shows(self, place: Place, caller: Caller) -> bool:
+        guarded = any(line.auth == "check" for line, _ in self._chains[place.upstream])
+        return self._permits(place, caller) and (caller.key is not None or caller.admin or not guarded)
+
+    # ---- life
+
+    @contextmanager
+    def lease(self) -> Generator[None]:
+        """While a request is answered: the gateway does not end before."""
+        self._leases += 1
+        try:
+            yield
+        finally:
+            self._leases -= 1
+            if not self._leases:
+                self._free.set()
+
+    async def retire(self) -> None:
+        """End as soon as nobody needs it any more."""
+        while self._leases:
+            self._free.clear()
+            await self._free.wait()
+        await self.close()
 
     async def close(self) -> None:
         """Free the connections."""
-        await self._reached.upstream.close()
+        # What was kept for clients and has been dropped since needs no closing: unused connections end by themselves.
+        for upstream in (*self._dialled.values(), *self._forwarded.values()):
+            await upstream.close()
+
+
+class _Asking:
+    """An upstream that is asked for a model of another name."""
+
+    def __init__(self, upstream: Upstream, model: str) -> None:
+        self._upstream = upstream
+        self._model = model
+        self.provider = upstream.provider
+        self.base_url = upstream.base_url
+
+    def open(self, request: Request) -> Batches:
+        return self._upstream.open(msgspec.structs.replace(request, model=self._model))
+
+    async def close(self) -> None:
+        await self._upstream.close()
+
+
+def _kept(table: OrderedDict[tuple[str, ...], V], key: tuple[str, ...], make: Callable[[], V], most: int) -> V:
+    """What is kept under a key, made if it is not there; what was not used for longest goes."""
+    found = table.get(key)
+    if found is None:
+        found = table[key] = make()
+        if len(table) > most:
+            table.popitem(last=False)
+    else:
+        table.move_to_end(key)
+    return found

@@ -1,20 +1,29 @@
-"""Who may ask: the Host and Origin of a request, against pages that reach for a server on this machine.
+"""Who may ask, and from where: the Host and Origin of a request, its size, and its caller.
 
-A web page can make a browser send requests to loopback, and DNS can be made to point there; so a server on
-loopback takes only its own names as Host, and no foreign Origin, whatever the content type. Above: `app`.
-Below: `errors`.
+A web page can make a browser send requests to loopback, and DNS can be made to point there; so a server on loopback
+takes only its own names as Host. No server takes a foreign Origin or a request that a browser calls cross-site,
+whatever the content type, and none lets other sites read its answers. What a route demands of its caller stands with
+the route; a path without a route demands what every client must have. Above: `app`. Below: `auth`, `routes`.
 """
 
 from __future__ import annotations
 
 from ..errors import UsageError
+from ..state import MemoryState
 from .asgi import Scope, header
+from .auth import Access, Caller
+from .keys import Keys
+from .routes import Route
 
-__all__ = ["Guard", "Refused"]
+__all__ = ["Guard", "HeadersTooLarge", "Refused", "is_loopback"]
 
 #: The names of this machine.
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1", ""})
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _OWN_SITES = frozenset({"", "none", "same-origin"})
+#: Ports that a browser leaves out.
+_USUAL_PORTS = ("80", "443")
+#: Every header line together. Cookies and tokens of real clients take a tenth of it.
+MOST_HEADERS = 32 * 1024
 
 
 class Refused(UsageError):
@@ -23,27 +32,72 @@ class Refused(UsageError):
     status = 403
 
 
+class HeadersTooLarge(UsageError):
+    """More headers than this server takes."""
+
+    status = 431
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a server that listens there is reached from this machine only."""
+    return host.lower() in ("localhost", "127.0.0.1", "::1")
+
+
 class Guard:
     """Checks each request before anything else is done with it.
 
     Args:
+        access: who is let in; by default everybody on this machine.
         hosts: names that may stand in `Host` besides those of this machine; `*` for any.
     """
 
-    def __init__(self, hosts: frozenset[str] = frozenset()) -> None:
-        self._hosts = hosts
+    def __init__(self, access: Access | None = None, hosts: frozenset[str] = frozenset()) -> None:
+        self.access = access or Access(Keys(MemoryState()), required=False)
+        self._hosts = frozenset(map(str.lower, hosts)) | LOOPBACK
         self._any_host = "*" in hosts
 
-    def check(self, scope: Scope) -> None:
-        """Raises `Refused`."""
-        if not self._any_host and not self._is_own(header(scope, b"host")):
-            raise Refused("this Host is not served", hint="add it to the hosts of the server")
-        origin = header(scope, b"origin")
-        if origin and not self._is_own(origin.partition("://")[2]):
+    def check(self, scope: Scope, route: Route | None) -> Caller:
+        """The caller of a request.
+
+        Raises:
+            Refused, HeadersTooLarge, Unauthorized, Forbidden: it is not to be answered.
+        """
+        self._check_origin(scope)
+        return self.access.check(scope, route.level if route is not None else "client")
+
+    def _check_origin(self, scope: Scope) -> None:
+        size = hosts = 0
+        for name, value in scope["headers"]:
+            size += len(name) + len(value)
+            hosts += name in (b"host", b"origin")
+        if size > MOST_HEADERS:
+            raise HeadersTooLarge(f"the headers have more than {MOST_HEADERS} bytes")
+        host, origin = header(scope, b"host"), header(scope, b"origin")
+        if hosts > bool(host) + bool(origin):
+            raise Refused("the request names more than one Host or Origin, or an empty one")
+        if not self._any_host and _name(host) not in self._hosts:
+            raise Refused("this Host is not served", hint="let the server know it with --allow-host")
+        if origin and not _same(origin, host):
             raise Refused("requests from other sites are not served")
         if header(scope, b"sec-fetch-site") not in _OWN_SITES:
             raise Refused("requests from other sites are not served")
 
-    def _is_own(self, host: str) -> bool:
-        name = host.rsplit(":", 1)[0] if host.rpartition(":")[2].isdigit() else host
-        return name.lower() in LOOPBACK or name.lower() in self._hosts
+
+def _split(authority: str) -> tuple[str, str]:
+    """Name and port of `name:port`; the whole as the name where the end is no port."""
+    name, colon, port = authority.lower().rpartition(":")
+    return (name, port) if colon and port.isascii() and port.isdigit() else (authority.lower(), "")
+
+
+def _name(host: str) -> str:
+    return _split(host)[0]
+
+
+def _same(origin: str, host: str) -> bool:
+    """Whether a page of that origin came from this server. `null`, which any page can be, is foreign."""
+    scheme, slashes, authority = origin.partition("://")
+    if not slashes or scheme.lower() not in ("http", "https"):
+        return False
+    (name, port), (own_name, own_port) = _split(authority), _split(host)
+    usual = {"", *_USUAL_PORTS}
+    return name == own_name and (port == own_port or (port in usual and own_port in usual))

@@ -1,61 +1,98 @@
-"""The routes that are no model requests: who is there, what models, how it goes.
+"""The routes that are no model requests: who is there, what models, how it goes, what happened.
 
-Above: `app`. Below: `gateway`.
+Above: `app`, which knows the caller. Below: `gateway`, `sessions`.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 import msgspec
 
 from ..core.contract import estimate_tokens
 from ..core.model import JSONObject, JSONValue
-from .asgi import Receive, Scope, Send, read_body, respond
+from .asgi import Receive, Scope, Send, error_headers, read_body, respond
+from .auth import Caller, Unauthorized
 from .exchange import Record
+from .faces import face
 from .gateway import Gateway
 from .routes import Route
+from .sessions import COOKIE, SESSION_SECONDS, Sessions, session_in
 
 __all__ = ["Pages"]
 
+_log = logging.getLogger("toolspeak.server")
 _ROOT = b"toolspeak is running. Point any OpenAI, Anthropic, Gemini or Ollama client at this address.\n"
 _CREATED = 1_700_000_000
 _CREATED_AT = "2023-11-14T22:13:20Z"
 
 
-class Pages:
-    """Answers what needs no model."""
+#: Records of all callers: by whose it is and by its id.
+Records: TypeAlias = Mapping[tuple[str, str], Record]
+#: Makes what a page shows; None for nothing.
+_Make: TypeAlias = Callable[[Route, Caller, bytes], JSONValue]
+#: A code is short; what is longer need not be read.
+_LARGEST_CODE = 1024
 
-    def __init__(self, gateway: Gateway, records: Mapping[str, Record]) -> None:
+
+class Pages:
+    """Answers what needs no model. Everybody sees what is theirs."""
+
+    def __init__(self, gateway: Callable[[], Gateway], records: Records, sessions: Sessions) -> None:
         self._gateway = gateway
         self._records = records
-        self._json: dict[str, Callable[[Route, bytes], JSONValue]] = {
-            "health": lambda route, body: {"status": "ok"},
-            "ready": lambda route, body: {"status": "ready"},
-            "version": lambda route, body: {"version": _version()},
-            "models": lambda route, body: self._models(),
-            "model": lambda route, body: self._model(str(route.fields["model"])),
-            "gemini_models": lambda route, body: self._gemini_models(),
-            "ollama_tags": lambda route, body: {"models": [_ollama(name) for name in self._gateway.models()]},
-            "ollama_ps": lambda route, body: {"models": []},
-            "ollama_version": lambda route, body: {"version": "0.12.0"},
-            "ollama_show": lambda route, body: _shown(),
-            "anthropic_count": lambda route, body: {"input_tokens": estimate_tokens(body.decode("utf-8", "replace"))},
-            "gemini_count": lambda route, body: {"totalTokens": estimate_tokens(body.decode("utf-8", "replace"))},
-            "record": lambda route, body: self._record(str(route.fields["id"])),
+        self._sessions = sessions
+        self._json: dict[str, _Make] = {
+            "health": lambda route, caller, body: {"status": "ok"},
+            "ready": lambda route, caller, body: {"status": "ready"},
+            "version": lambda route, caller, body: {"version": _version()},
+            "models": lambda route, caller, body: self._models(caller),
+            "model": lambda route, caller, body: self._model(str(route.fields["model"]), caller),
+            "gemini_models": lambda route, caller, body: self._gemini_models(caller),
+            "ollama_tags": lambda route, caller, body: {"models": [_ollama(name) for name in self._names(caller)]},
+            "ollama_ps": lambda route, caller, body: {"models": []},
+            "ollama_version": lambda route, caller, body: {"version": "0.12.0"},
+            "ollama_show": lambda route, caller, body: _shown(),
+            "anthropic_count": lambda route, caller, body: {"input_tokens": _tokens(body)},
+            "gemini_count": lambda route, caller, body: {"totalTokens": _tokens(body)},
+            "record": lambda route, caller, body: self._record(str(route.fields["id"]), caller),
+            "records": lambda route, caller, body: {"requests": [_line(record) for record in self._records.values()]},
         }
 
-    async def show(self, route: Route, scope: Scope, receive: Receive, send: Send) -> None:
+    async def show(self, route: Route, caller: Caller, scope: Scope, receive: Receive, send: Send) -> None:
         """A page."""
-        if route.page == "root":
-            await respond(send, 200, _ROOT, b"text/plain; charset=utf-8")
+        match route.page:
+            case "root":
+                await respond(send, 200, _ROOT, b"text/plain; charset=utf-8")
+            case "session_begin":
+                await self._begin(scope, receive, send)
+            case "session_end":
+                self._sessions.end(session_in(scope))
+                await respond(send, 200, b"{}", headers=[(b"set-cookie", _cookie("", 0, scope))])
+            case page:
+                make = self._json.get(page)
+                value = make(route, caller, await read_body(scope, receive)) if make is not None else None
+                if value is None:
+                    await self.missing(scope, send)
+                else:
+                    await respond(send, 200, msgspec.json.encode(value))
+
+    async def _begin(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A code becomes a session."""
+        body = await read_body(scope, receive, _LARGEST_CODE)
+        try:
+            session = self._sessions.exchange(msgspec.json.decode(body, type=_Code).code)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            session = ""
+        if not session:
+            error = Unauthorized("this code does not hold", hint="start the server again for another one")
+            status, text = face("openai_chat").error(error)
+            await respond(send, status, text, headers=error_headers(error))
             return
-        make = self._json.get(route.page)
-        value = make(route, await read_body(scope, receive)) if make is not None else None
-        if value is None:
-            await self.missing(scope, send)
-        else:
-            await respond(send, 200, msgspec.json.encode(value))
+        _log.info("a session has begun")
+        await respond(send, 200, b"{}", headers=[(b"set-cookie", _cookie(session, int(SESSION_SECONDS), scope))])
 
     async def missing(self, scope: Scope, send: Send) -> None:
         """There is nothing at this path."""
@@ -67,40 +104,70 @@ class Pages:
 
     # ---- models
 
-    def _models(self) -> JSONObject:
-        data = [self._entry(name, owner) for name, owner in self._gateway.models().items()]
+    def _names(self, caller: Caller) -> Mapping[str, str]:
+        return self._gateway().models(caller)
+
+    def _models(self, caller: Caller) -> JSONObject:
+        data = [_entry(name, owner) for name, owner in self._names(caller).items()]
         ids = [entry["id"] for entry in data] or [None]
         return {"object": "list", "data": data, "has_more": False, "first_id": ids[0], "last_id": ids[-1]}
 
-    @staticmethod
-    def _entry(name: str, owner: str) -> JSONObject:
-        """One entry that the readers of OpenAI's and of Anthropic's list both understand."""
-        return {
-            "id": name,
-            "object": "model",
-            "created": _CREATED,
-            "owned_by": owner,
-            "type": "model",
-            "display_name": name,
-            "created_at": _CREATED_AT,
-        }
+    def _model(self, name: str, caller: Caller) -> JSONObject | None:
+        owner = self._names(caller).get(name)
+        return None if owner is None else _entry(name, owner)
 
-    def _model(self, name: str) -> JSONObject | None:
-        owner = self._gateway.models().get(name)
-        return None if owner is None else self._entry(name, owner)
-
-    def _gemini_models(self) -> JSONObject:
+    def _gemini_models(self, caller: Caller) -> JSONObject:
         methods = ["generateContent", "countTokens"]
         return {
             "models": [
                 {"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods}
-                for name in self._gateway.models()
+                for name in self._names(caller)
             ]
         }
 
-    def _record(self, identifier: str) -> JSONValue:
-        record = self._records.get(identifier)
-        return None if record is None else msgspec.to_builtins(record)
+    # ---- what happened
+
+    def _record(self, identifier: str, caller: Caller) -> JSONValue:
+        for tenant in caller.tenants():
+            record = self._records.get((tenant, identifier))
+            if record is not None:
+                return msgspec.to_builtins(record)
+        if caller.admin:
+            found = (record for (_, one), record in self._records.items() if one == identifier)
+            return next(map(msgspec.to_builtins, found), None)
+        return None
+
+
+class _Code(msgspec.Struct, frozen=True):
+    code: str
+
+
+def _cookie(session: str, seconds: int, scope: Scope) -> bytes:
+    """Scripts cannot read it, other sites cannot make a browser send it."""
+    secure = "; Secure" if scope.get("scheme") == "https" else ""
+    return f"{COOKIE}={session}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}".encode()
+
+
+def _entry(name: str, owner: str) -> JSONObject:
+    """One entry that the readers of OpenAI's and of Anthropic's list both understand."""
+    return {
+        "id": name,
+        "object": "model",
+        "created": _CREATED,
+        "owned_by": owner,
+        "type": "model",
+        "display_name": name,
+        "created_at": _CREATED_AT,
+    }
+
+
+def _line(record: Record) -> JSONObject:
+    """One request among many."""
+    return {name: getattr(record, name) for name in ("id", "face", "model", "plan", "requests", "error")}
+
+
+def _tokens(body: bytes) -> int:
+    return estimate_tokens(body.decode("utf-8", "replace"))
 
 
 def _version() -> str:

@@ -1,7 +1,8 @@
 """Which path means what, as data.
 
 With and without the `/v1` that users set or forget. Gemini's paths carry the model and the action, so they are
-told by their shape. Above: `app`. Below: nothing.
+told by their shape. A path is found as it is written or not at all: no slash is added, folded or taken away. Each
+route says what it demands of its caller. Above: `app`, `guard`. Below: nothing.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from collections.abc import Mapping
 import msgspec
 
 from ..core.model import JSONValue
+from .auth import Level
 
-__all__ = ["Route", "find"]
+__all__ = ["Route", "every", "find"]
 
 
 class Route(msgspec.Struct, frozen=True):
@@ -22,6 +24,8 @@ class Route(msgspec.Struct, frozen=True):
     page: str = ""
     #: What the path says about the request.
     fields: Mapping[str, JSONValue] = {}
+    #: What the caller must be. Whoever adds a route and forgets this adds one for clients.
+    level: Level = "client"
 
 
 _MODEL_REQUESTS = {
@@ -29,10 +33,13 @@ _MODEL_REQUESTS = {
     "/responses": "openai_responses",
     "/messages": "anthropic",
 }
-_PAGES = {
-    "/": "root",
+#: For whoever watches over the server; they tell nothing else.
+_OPEN_PAGES = {
     "/health": "health",
     "/ready": "ready",
+}
+_PAGES = {
+    "/": "root",
     "/metrics": "metrics",
     "/version": "version",
     "/openapi.json": "openapi",
@@ -55,10 +62,37 @@ _TABLE: dict[tuple[str, str], Route] = {
     ("POST", "/api/chat"): Route(face="ollama"),
     **{(method, path): Route(page=page) for path, page in _PAGES.items() for method in ("GET", "HEAD")},
     **{("POST", path): Route(page=page) for path, page in _POST_PAGES.items()},
+    **{
+        (method, path): Route(page=page, level="open")
+        for path, page in _OPEN_PAGES.items()
+        for method in ("GET", "HEAD")
+    },
+    # Open, since it is how a session begins: by a code that the server printed.
+    ("POST", "/toolspeak/session"): Route(page="session_begin", level="open"),
+    ("DELETE", "/toolspeak/session"): Route(page="session_end", level="admin"),
+    ("GET", "/toolspeak/requests"): Route(page="records", level="admin"),
 }
 
 _GEMINI_ACTIONS = {"generateContent": False, "streamGenerateContent": True}
 _RECORDS = "/toolspeak/requests/"
+
+
+#: One path for each shape that carries a name.
+_SHAPES = (
+    *(
+        ("POST", f"{head}/models/NAME:{action}")
+        for head in ("", "/v1", "/v1beta")
+        for action in (*_GEMINI_ACTIONS, "countTokens")
+    ),
+    *((method, f"{head}/models/NAME") for head in ("", "/v1", "/v1beta") for method in ("GET", "HEAD")),
+    *((method, f"{_RECORDS}NAME") for method in ("GET", "HEAD")),
+)
+
+
+def every() -> dict[tuple[str, str], Route]:
+    """All routes, with `NAME` where a path carries a name."""
+    shaped = {(method, path): route for method, path in _SHAPES if (route := find(method, path)) is not None}
+    return {**_TABLE, **shaped}
 
 
 def find(method: str, path: str) -> Route | None:

@@ -1,0 +1,183 @@
+"""Who asks: from the credentials of a request to one caller, or to a refusal, which is final.
+
+Clients of five protocols show a key in five places. All of them are read first and become one caller; nothing behind
+this module looks at a header again. A toolspeak key that does not hold is refused wherever it stands: there is no
+nobody to fall back to. Above: `guard`. Below: `keys`, `sessions`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Literal, TypeAlias
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from ..config import Secret
+from ..errors import ToolspeakError, UsageError
+from .asgi import Scope
+from .keys import PREFIX, Key, Keys
+from .sessions import Sessions, session_in
+
+__all__ = ["NOBODY", "Access", "Caller", "Credential", "Forbidden", "Level", "Unauthorized", "credentials"]
+
+#: What a route asks of its caller: nothing; to be a client; to be who runs the server.
+Level: TypeAlias = Literal["open", "client", "admin"]
+
+#: Headers that carry a key and nothing else.
+_KEY_HEADERS = {b"x-api-key": "x-api-key", b"x-goog-api-key": "x-goog-api-key", b"x-toolspeak-key": "x-toolspeak-key"}
+#: The parameter of the query that does.
+_KEY_PARAMETER = "key"
+#: Parameters that are looked at, and credentials that one request may show: more is no client.
+_MOST_PARAMETERS = 64
+_MOST_CREDENTIALS = 8
+
+
+class Unauthorized(UsageError):
+    """A request without a key that holds, where one is needed."""
+
+    status = 401
+
+
+class Forbidden(UsageError):
+    """A key that holds, but not for this."""
+
+    status = 403
+
+
+class Unavailable(ToolspeakError):
+    """Nobody can be let in at the moment."""
+
+    status = 503
+
+
+class Credential(msgspec.Struct, frozen=True):
+    """One secret, and the header that it came in (`key` for the query)."""
+
+    header: str
+    secret: Secret
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Who asks."""
+
+    #: The toolspeak key, if one was shown; it holds.
+    key: Key | None = None
+    admin: bool = False
+    #: What else was shown: the client's own keys for whoever is upstream. Each secret once.
+    own: tuple[Credential, ...] = ()
+
+    @property
+    def tenant(self) -> str:
+        """Under what everything is kept that belongs to this caller."""
+        return self.key.id if self.key is not None else ""
+
+    def tenants(self) -> tuple[str, ...]:
+        """Everything that this caller may look at. Somebody without a toolspeak key is also known by its own."""
+        if self.key is not None:
+            return (self.key.id,)
+        return ("", *(tenant_of(credential) for credential in self.own))
+
+
+#: Somebody on this machine, where no key is needed.
+NOBODY = Caller()
+
+
+class Access:
+    """Lets callers in.
+
+    Args:
+        keys: the keys that were given out.
+        required: whether a client needs one; not so for the clients on this machine only.
+        sessions: who has come by the link that the server printed.
+    """
+
+    def __init__(self, keys: Keys, sessions: Sessions | None = None, *, required: bool) -> None:
+        self._keys = keys
+        self._required = required
+        self.sessions = sessions or Sessions()
+
+    def check(self, scope: Scope, level: Level) -> Caller:
+        """The caller of a request.
+
+        Raises:
+            Unauthorized, Forbidden, Unavailable: and nothing else is to be tried.
+        """
+        if level == "open":
+            return NOBODY
+        shown = tuple(credentials(scope))
+        caller = Caller(self._key(shown), own=_foreign(shown))
+        admin = self.sessions.holds(session_in(scope)) or (caller.key is not None and caller.key.admin)
+        if admin:
+            return msgspec.structs.replace(caller, admin=True)
+        if level == "admin":
+            if caller.key is not None:
+                raise Forbidden("this key is not for what others asked", hint="use one made with `--admin`")
+            raise Unauthorized("this needs the link that the server printed, or a key made with `--admin`")
+        if self._required and caller.key is None:
+            hint = "send a key of `toolspeak keys new` as a Bearer token, or as x-api-key, x-goog-api-key or ?key="
+            raise Unauthorized("a toolspeak key is needed", hint=hint)
+        return caller
+
+    def _key(self, shown: tuple[Credential, ...]) -> Key | None:
+        texts = {credential.secret.reveal() for credential in shown if _is_ours(credential)}
+        if not texts:
+            return None
+        if len(texts) > 1:
+            raise Unauthorized("the request shows more than one toolspeak key")
+        try:
+            key = self._keys.find(texts.pop())
+        except ToolspeakError:  # of the state file; its path is nothing for a client
+            raise Unavailable("the keys cannot be read at the moment") from None
+        if key is None:
+            raise Unauthorized("this toolspeak key does not hold", hint="it was revoked, or never given out")
+        return key
+
+
+def credentials(scope: Scope) -> Iterator[Credential]:
+    """Every credential that a request shows, wherever it stands."""
+    for number, credential in enumerate(_all_credentials(scope)):
+        if number >= _MOST_CREDENTIALS:
+            raise Unauthorized("the request shows too many keys")
+        yield credential
+
+
+def _all_credentials(scope: Scope) -> Iterator[Credential]:
+    for name, value in scope["headers"]:
+        if name == b"authorization":
+            text = value.decode("latin-1").strip()
+            scheme, _, rest = text.partition(" ")
+            text = rest.strip() if scheme.lower() == "bearer" else text
+            if text:
+                yield Credential("authorization", Secret(text))
+        elif name in _KEY_HEADERS and (text := value.decode("latin-1").strip()):
+            yield Credential(_KEY_HEADERS[name], Secret(text))
+    query: bytes = scope.get("query_string", b"")
+    if query:
+        try:
+            pairs = parse_qsl(query.decode("latin-1"), max_num_fields=_MOST_PARAMETERS)
+        except ValueError:
+            raise UsageError(f"the query has more than {_MOST_PARAMETERS} parameters") from None
+        for name, text in pairs:
+            if name == _KEY_PARAMETER and text.strip():
+                yield Credential(_KEY_PARAMETER, Secret(text.strip()))
+
+
+def tenant_of(credential: Credential) -> str:
+    """The tenant that somebody is by a key of its own; the whole hash, since a part of it may be another's too."""
+    return "own-" + hashlib.sha256(credential.secret.reveal().encode()).hexdigest()
+
+
+def _is_ours(credential: Credential) -> bool:
+    # `x-toolspeak-key` holds ours by definition: whatever else stands there is a wrong one.
+    return credential.header == "x-toolspeak-key" or credential.secret.reveal().startswith(PREFIX)
+
+
+def _foreign(shown: tuple[Credential, ...]) -> tuple[Credential, ...]:
+    """The credentials that are not ours, each secret once: some clients send theirs in two headers."""
+    by_secret: dict[str, Credential] = {}
+    for credential in shown:
+        if not _is_ours(credential):
+            by_secret.setdefault(credential.secret.reveal(), credential)
+    return tuple(by_secret.values())

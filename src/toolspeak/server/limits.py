@@ -1,0 +1,194 @@
+"""How much is taken: requests a minute and at a time for each key and upstream, and how large a request may be.
+
+Everything is counted in this process: with several, each allows as much. Above: `app`, `gateway`, `exchange`. Below:
+`keys`, the seam of upstreams. The clock is passed in.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Generator
+from contextlib import aclosing, contextmanager
+
+from ..core.model import Note, Request
+from ..errors import UpstreamError, UsageError
+from ..protocols.common import ROUTING_FIELDS
+from ..upstreams.seam import Batches, Upstream
+from .keys import Key
+
+__all__ = ["LimitedUpstream", "Limits", "Meter", "TooManyRequests", "check_body", "check_request", "ignored_routing"]
+
+#: JSON nested deeper than this is no request; llama.cpp draws the line here too.
+MOST_DEPTH = 64
+#: Coding agents with every tool server plugged in list about 200 tools.
+MOST_TOOLS = 512
+#: Keys whose counts are kept. One that was not used for longest starts anew, with a full bucket.
+_MOST_METERS = 4096
+#: When to try again if somebody else's request must end first: nobody knows, so soon.
+_SOON = 1.0
+_MINUTE = 60.0
+
+
+class TooManyRequests(UsageError):
+    """A limit is reached; `retry_after` is how many seconds to wait."""
+
+    status = 429
+
+    def __init__(self, message: str, retry_after: float) -> None:
+        super().__init__(message, hint=f"try again in {retry_after:.0f} s")
+        self.retry_after = retry_after
+
+
+class Meter:
+    """Counts the requests of one key or to one upstream: a bucket of tokens, and how many are under way.
+
+    The bucket holds what a minute allows and fills steadily, so a burst of that size passes, and no more than twice
+    that in any minute.
+    """
+
+    def __init__(self, rate: int, concurrency: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.limits = (rate, concurrency)
+        self._clock = clock
+        self._tokens = float(rate)
+        self._filled = clock()
+        self.under_way = 0
+
+    def enter(self) -> float:
+        """Begin a request: 0.0, or how many seconds to wait before the next try."""
+        rate, concurrency = self.limits
+        if concurrency and self.under_way >= concurrency:
+            return _SOON
+        if rate:
+            now = self._clock()
+            self._tokens = min(float(rate), self._tokens + (now - self._filled) * rate / _MINUTE)
+            self._filled = now
+            if self._tokens < 1.0:
+                return max(1.0, (1.0 - self._tokens) * _MINUTE / rate)
+            self._tokens -= 1.0
+        self.under_way += 1
+        return 0.0
+
+    def leave(self) -> None:
+        """End a request."""
+        self.under_way -= 1
+
+
+class Limits:
+    """The meters of the keys."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._meters: OrderedDict[str, Meter] = OrderedDict()
+
+    @contextmanager
+    def counted(self, key: Key | None) -> Generator[None]:
+        """While a request is answered.
+
+        Raises:
+            TooManyRequests: it is not to be answered now.
+        """
+        if key is None or not (key.rate or key.concurrency):
+            yield
+            return
+        meter = self._meter(key)
+        wait = meter.enter()
+        if wait:
+            raise TooManyRequests(f"the key `{key.name}` has reached its limit", wait)
+        try:
+            yield
+        finally:
+            meter.leave()
+
+    def _meter(self, key: Key) -> Meter:
+        meter = self._meters.get(key.id)
+        if meter is None:
+            meter = self._meters[key.id] = Meter(key.rate, key.concurrency, self._clock)
+            if len(self._meters) > _MOST_METERS:
+                self._drop_idle()
+        self._meters.move_to_end(key.id)
+        return meter
+
+    def _drop_idle(self) -> None:
+        for old, meter in self._meters.items():
+            if not meter.under_way:
+                del self._meters[old]
+                return
+
+
+class LimitedUpstream:
+    """An upstream that takes so much and no more; beyond that it fails at once, so that another can be asked."""
+
+    def __init__(self, upstream: Upstream, meter: Meter, name: str) -> None:
+        self._upstream = upstream
+        self._meter = meter
+        self._name = name
+        self.provider = upstream.provider
+        self.base_url = upstream.base_url
+
+    def __repr__(self) -> str:
+        return f"LimitedUpstream({self._upstream!r})"
+
+    def open(self, request: Request) -> Batches:
+        """Ask, if there is room."""
+        return self._batches(request)
+
+    async def close(self) -> None:
+        """Free everything."""
+        await self._upstream.close()
+
+    async def _batches(self, request: Request) -> Batches:
+        wait = self._meter.enter()
+        if wait:
+            message = f"the upstream `{self._name}` has reached its limit here"
+            raise UpstreamError(message, upstream_status=429, retry_after=wait)
+        try:
+            async with aclosing(self._upstream.open(request)) as batches:
+                async for batch in batches:
+                    yield batch
+        finally:
+            self._meter.leave()
+
+
+# ---- how large a request may be
+
+#: A JSON string, or what there is of one at the end. Possessive, so that no text makes it go back.
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_ROUND = bytes.maketrans(b"{}", b"[]")
+
+
+def check_body(body: bytes) -> None:
+    """Refuse a body that is nested too deeply, before anything reads it.
+
+    Raises:
+        UsageError: it is.
+    """
+    if body.count(b"{") + body.count(b"[") <= MOST_DEPTH:
+        return
+    brackets = _STRING.sub(b"", body).translate(_ROUND, _NO_BRACKETS)
+    for _ in range(MOST_DEPTH):
+        if not brackets:
+            return
+        brackets = brackets.replace(b"[]", b"")  # takes away what is innermost: one level
+    if b"[" in brackets:
+        raise UsageError(f"the body is nested deeper than {MOST_DEPTH} levels")
+
+
+def check_request(request: Request) -> None:
+    """Refuse a request that lists too many tools.
+
+    Raises:
+        UsageError: it does.
+    """
+    if len(request.tools) > MOST_TOOLS:
+        raise UsageError(f"the request lists {len(request.tools)} tools; at most {MOST_TOOLS} are taken")
+
+
+def ignored_routing(request: Request) -> tuple[Note, ...]:
+    """A note for the fields by which a caller wanted to choose where the request goes: nobody but us does."""
+    fields = sorted(ROUTING_FIELDS & request.options.extra.keys())
+    if not fields:
+        return ()
+    return (Note("routing_ignored", f"where a request goes is configured; ignored: {', '.join(fields)}"),)

@@ -1,0 +1,74 @@
+"""Sessions of the person who runs the server: a code from the terminal becomes a cookie, once.
+
+The server prints a link with a code in its fragment, which browsers send to nobody. The page gives the code back and
+gets a cookie that scripts cannot read and that no other site can make a browser send. Both live in this process only,
+as hashes, and end. Above: `auth`, `pages`. Below: nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import Callable
+
+from .asgi import Scope
+
+__all__ = ["COOKIE", "Sessions", "session_in"]
+
+COOKIE = "toolspeak_session"
+#: A code is for the person who has just started the server; a session lasts a working day.
+CODE_SECONDS = 600.0
+SESSION_SECONDS = 12 * 3600.0
+#: Sessions at a time: one person with a few browsers.
+_MOST = 32
+
+
+class Sessions:
+    """Who has come by the printed link."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._codes: dict[str, float] = {}
+        self._sessions: dict[str, float] = {}
+
+    def code(self) -> str:
+        """A code that can be exchanged once."""
+        return self._new(self._codes, CODE_SECONDS)
+
+    def exchange(self, code: str) -> str:
+        """The session for a code; nothing if the code does not hold. It does not hold again."""
+        end = self._codes.pop(_digest(code), 0.0)
+        return self._new(self._sessions, SESSION_SECONDS) if self._clock() < end else ""
+
+    def holds(self, session: str) -> bool:
+        """Whether a session has begun and not ended."""
+        return bool(session) and self._clock() < self._sessions.get(_digest(session), 0.0)
+
+    def end(self, session: str) -> None:
+        """End a session."""
+        self._sessions.pop(_digest(session), None)
+
+    def _new(self, table: dict[str, float], seconds: float) -> str:
+        text, now = secrets.token_urlsafe(32), self._clock()
+        for old in [old for old, end in table.items() if end <= now]:
+            del table[old]
+        while len(table) >= _MOST:
+            del table[next(iter(table))]
+        table[_digest(text)] = now + seconds
+        return text
+
+
+def session_in(scope: Scope) -> str:
+    """The session that a request's cookie names, or nothing."""
+    for name, value in scope["headers"]:
+        if name == b"cookie":
+            for part in value.decode("latin-1").split(";"):
+                key, _, text = part.strip().partition("=")
+                if key == COOKIE:
+                    return text
+    return ""
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

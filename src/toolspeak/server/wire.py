@@ -1,0 +1,96 @@
+"""The HTTP side of uvicorn, with limits that it lacks: how long and how large the head of a request may be.
+
+A client that sends its headers one byte a minute, or headers without end, would otherwise be listened to for ever.
+Above: `run`. Below: uvicorn. What a complete request may be is decided by `guard` and `limits`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from .guard import MOST_HEADERS
+
+__all__ = ["CarefulProtocol"]
+
+#: Besides the headers there are a request line and what stands between the lines.
+_MOST_HEAD = MOST_HEADERS + 16 * 1024
+_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+_TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+
+
+class CarefulProtocol(HttpToolsProtocol):
+    """One connection of a client."""
+
+    #: Seconds for the whole head of a request, and between two pieces of its body.
+    head_seconds = 30.0
+    body_seconds = 60.0
+
+    _timer: asyncio.TimerHandle | None = None
+    #: Bytes of a head that is not complete; None while there is none.
+    _head: int | None = None
+    _complete = True
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Whoever connects has something to say soon."""
+        super().connection_made(transport)
+        self._wait(self.head_seconds)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing is waited for any more."""
+        self._stop()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Listen, within limits."""
+        if self._head is None and self._complete:  # the first piece of a request
+            self._head = 0
+            self._wait(self.head_seconds)
+        if self._head is not None:
+            self._head += len(data)
+        super().data_received(data)
+        if self._head is not None and self._head > _MOST_HEAD:
+            self._refuse(_TOO_LARGE)
+        elif self._complete:
+            self._stop()
+        elif self._head is None:
+            self._wait(self.body_seconds)
+
+    def on_message_begin(self) -> None:
+        self._complete = False
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._head = None
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._complete = True
+        super().on_message_complete()
+
+    def _wait(self, seconds: float) -> None:
+        self._stop()
+        self._timer = self.loop.call_later(seconds, self._late)
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _late(self) -> None:
+        if self.flow.read_paused:  # it is we who do not listen
+            self._wait(self.body_seconds)
+        else:
+            self._refuse(_TOO_LATE)
+
+    def _refuse(self, answer: bytes) -> None:
+        self._stop()
+        if self.transport.is_closing():
+            return
+        # In the middle of an answer there is no place for another one.
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        if cycle is None or cycle.response_complete:
+            self.transport.write(answer)
+        self.transport.close()
