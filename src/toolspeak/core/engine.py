@@ -54,7 +54,7 @@ _ANY = ToolChoice()
 _NATIVE = frozenset({"pass", "native", "fallback"})
 
 
-class Emit(msgspec.Struct, frozen=True):
+class Emit(msgspec.Struct, frozen=True, gc=False):
     """These events belong to the turn."""
 
     events: list[Event]
@@ -87,6 +87,9 @@ class Done(msgspec.Struct, frozen=True):
 
     outcome: Outcome
 
+
+#: What is said about an answer rather than in it.
+_FRAME = (UsageSeen, Finish, Failure)
 
 Action: TypeAlias = Emit | Ask | Stop | Done
 
@@ -162,7 +165,7 @@ class Engine:
             return []
         if type(event) is TextDelta:
             current.raw.append(event.text)
-        elif isinstance(event, UsageSeen | Finish | Failure):
+        elif isinstance(event, _FRAME):
             return self._frame(current, event)
         if current.over:
             return []
@@ -172,7 +175,7 @@ class Engine:
         current.events += events
         out = self._gate.take(events)
         actions: list[Action] = [Emit(out)] if out else []
-        if type(events[-1]) is not TextDelta and self._is_over(events):
+        if (len(events) > 1 or type(events[0]) is Noted) and self._is_over(events):
             current.over = True
             current.reason = "stop"
             if current.request.stream:  # one that is not streamed has been written already, and tells its tokens

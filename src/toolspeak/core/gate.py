@@ -10,7 +10,7 @@ Above: `engine`. Below: `events`, `refusals`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, assert_never
+from typing import Literal
 
 from .events import CallArgs, CallEnd, CallStart, Event, Noted, TextDelta
 from .model import Note, ToolChoice
@@ -21,6 +21,9 @@ __all__ = ["Gate", "TextPolicy"]
 #: What happens to text. `live`: it flows. `opening`: its beginning is held while it may be a refusal.
 #: `until_call`: held until a call leaves. `to_end`: held until the engine lets it go. `never`: thrown away.
 TextPolicy = Literal["live", "opening", "until_call", "to_end", "never"]
+
+
+_CALL = (CallStart, CallEnd)
 
 
 class _Passing:
@@ -105,6 +108,9 @@ class Gate:
 
     def take(self, events: list[Event]) -> list[Event]:
         """What leaves now."""
+        # Nearly every call brings one piece of text that may flow: it makes no detour.
+        if len(events) == 1 and self._open and self.text_left and type(events[0]) is TextDelta:
+            return events
         out: list[Event] = []
         for event in events:
             if type(event) is TextDelta:
@@ -113,7 +119,9 @@ class Gate:
                     out.append(event)
                 else:
                     self._hold(event.text, out)
-            elif isinstance(event, CallStart | CallArgs | CallEnd):
+            elif type(event) is CallArgs:
+                self._args(event, out)
+            elif isinstance(event, _CALL):
                 self._call(event, out)
             else:
                 out.append(event)
@@ -126,16 +134,11 @@ class Gate:
         if self._text == "opening" and not may_open_refusal(self.held_text):
             out.extend(self.release())
 
-    def _call(self, event: CallStart | CallArgs | CallEnd, out: list[Event]) -> None:
-        match event:
-            case CallArgs():
-                self._args(event, out)
-            case CallStart():
-                self._start(event, out)
-            case CallEnd():
-                self._end(event, out)
-            case _:
-                assert_never(event)
+    def _call(self, event: CallStart | CallEnd, out: list[Event]) -> None:
+        if isinstance(event, CallStart):
+            self._start(event, out)
+        else:
+            self._end(event, out)
 
     def _start(self, event: CallStart, out: list[Event]) -> None:
         refused = self._refusal(event.name)
