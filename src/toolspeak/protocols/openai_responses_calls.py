@@ -89,8 +89,8 @@ class Calls:
         self._ids: set[str] = set()
         #: What a reader of the reply should know, by code.
         self.notes: dict[str, str] = {}
-        #: Names of calls that were said in two ways.
-        self.broken: list[str] = []
+        #: The name of a call that was said in two ways.
+        self.broken = ""
 
     def __bool__(self) -> bool:
         """Whether a tool was called."""
@@ -146,7 +146,7 @@ class Calls:
             given = to_wire(given).decode()
         yield from self.whole(call, given)
         call.cut = call.cut or item.get("status") == "incomplete"
-        if call.started and call.whole and not call.cut:
+        if call.started and call.whole and not call.cut and not self.broken:
             yield from call.end()
 
     def _same(self, item: JSONObject, output_index: JSONValue) -> OpenCall:
@@ -181,7 +181,7 @@ class Calls:
         if given.startswith(said):
             yield from call.take(given[len(said) :])
         elif call.custom or read_json(given) != read_json(said):
-            self.broken.append(call.name)
+            self.broken = call.name
 
     def settle(self) -> Iterator[Event]:
         """Something else begins: the text of a custom tool is complete."""

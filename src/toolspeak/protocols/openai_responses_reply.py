@@ -137,6 +137,8 @@ class ReplyDecoder(ReplyReader):
                 self._add(self._calls[event.index].piece, event.fragment)
             else:
                 self._emit(event)
+        if self._calls.broken and not self._over:
+            self._fail(Failure(f"the arguments of `{self._calls.broken}` were said in two ways"))
 
     def _item_added(self, event: WireEvent) -> None:
         if is_object(event.item) and _text_of(event.item, "type") in CALL_ITEMS:
@@ -301,7 +303,7 @@ class ReplyDecoder(ReplyReader):
             self._leftover(item, at)
         reason = self._incomplete(response.get("incomplete_details")) if status == "incomplete" else None
         if status not in ("completed", "incomplete"):
-            self._note("finish_reason_derived", f"the upstream said `{shorten(status)}`")
+            self._note("finish_reason_derived", f"the upstream said `{shorten(status) or 'nothing'}`")
         self._finish(reason)
 
     def _incomplete(self, details: JSONValue) -> FinishReason:
@@ -312,8 +314,7 @@ class ReplyDecoder(ReplyReader):
         return reason or "length"
 
     def _finish(self, reason: FinishReason | None) -> None:
-        if self._calls.broken:
-            self._fail(Failure(f"the arguments of `{self._calls.broken[0]}` were said in two ways"))
+        if self._over:  # an item was wrong
             return
         if self._bad and self._calls.unsure:
             self._fail(Failure("an event inside a call could not be read", body=shorten(self._bad_body)))

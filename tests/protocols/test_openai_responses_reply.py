@@ -1,0 +1,591 @@
+"""What upstreams of the Responses API answer: every shape is read the same however its bytes are cut."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.protocols.streams import STYLES, fed, joined, ways, with_bodies
+from toolspeak.core.events import (
+    CallArgs,
+    CallEnd,
+    CallStart,
+    Event,
+    Failure,
+    Finish,
+    Noted,
+    OpaqueSeen,
+    ReasoningDelta,
+    TextDelta,
+    UsageSeen,
+    fold,
+)
+from toolspeak.core.model import Note, Opaque, ToolCall, Usage
+from toolspeak.protocols import openai_responses_calls, reading
+from toolspeak.protocols.openai_responses import ReplyDecoder, decode_error
+
+FIXTURES = Path(__file__).parent / "fixtures" / "openai_responses"
+
+
+def call(index: int, name: str, arguments: str, identifier: str, *notes: Note) -> list[Event]:
+    return [*started(index, name, arguments, identifier), CallEnd(index, notes=notes)]
+
+
+def started(index: int, name: str, arguments: str, identifier: str) -> list[Event]:
+    return [CallStart(index, name, identifier), CallArgs(index, arguments)]
+
+
+def carried(item: dict[str, Any]) -> Event:
+    return OpaqueSeen(Opaque(f"item:{item['type']}", item))
+
+
+def thought(text: str, field: str, **item: Any) -> list[Event]:
+    """Reasoning: the beginning of its item, its text, its item."""
+    start = Opaque("start:reasoning", {"id": "rs_1", "field": field})
+    return [OpaqueSeen(start), ReasoningDelta(text), carried({"id": "rs_1", "type": "reasoning", **item})]
+
+
+def summaries(*texts: str) -> list[dict[str, str]]:
+    return [{"type": "summary_text", "text": text} for text in texts]
+
+
+OBJECT = Note("arguments_object", "the arguments came as JSON, not as text")
+MISSING = Note("arguments_missing", "a call without arguments")
+STOP = Finish("stop")
+CALLS = Finish("tool_calls")
+EARLY = Failure("the stream ended before the answer did", "truncated")
+USED = UsageSeen(Usage(12, 5, 8))
+SEARCH = {
+    "id": "ws_1",
+    "type": "web_search_call",
+    "status": "completed",
+    "action": {"type": "search", "query": "rain", "queries": ["rain"]},
+}
+CITATION = OpaqueSeen(
+    Opaque(
+        "annotation:url_citation",
+        {"type": "url_citation", "start_index": 0, "end_index": 4, "url": "https://example.com/", "title": "Rain"},
+    )
+)
+SHORT_TURN: list[Event] = [
+    *thought("Hm", "summary", summary=summaries("Hm")),
+    TextDelta("Hello"),
+    CITATION,
+    *call(0, "f", '{"a":1}', "call_a"),
+    *call(1, "run_code", '{"input":"x = 1"}', "call_b"),
+]
+
+#: Situation -> what it means, adjacent deltas joined, with ten characters of what a failure shows.
+EXPECTED: dict[str, list[Event]] = {
+    "plain_text.sse": [TextDelta("Hello, wörld \u2028 😀"), USED, STOP],
+    "without_event_names.sse": [TextDelta("no names here"), STOP],
+    "parallel_calls.sse": [
+        *call(0, "get_weather", '{"city":"Paris"}', "call_a"),
+        *call(1, "get_time", '{"zone":"UTC"}', "call_b"),
+        USED,
+        CALLS,
+    ],
+    "interleaved_calls.sse": [
+        CallStart(0, "f", "call_a"),
+        CallStart(1, "g", "call_b"),
+        CallArgs(0, '{"a":'),
+        CallArgs(1, '{"b":2}'),
+        CallArgs(0, "1}"),
+        CallEnd(0),
+        CallEnd(1),
+        CALLS,
+    ],
+    "reasoning_summary.sse": [
+        *thought(
+            "**Planning**\n\nThen do it.",
+            "summary",
+            summary=summaries("**Planning**", "Then do it."),
+            encrypted_content="gAAAAB==",
+        ),
+        TextDelta("42"),
+        USED,
+        STOP,
+    ],
+    "reasoning_text.sse": [
+        *thought("Let me think.", "content", summary=[], content=[{"type": "reasoning_text", "text": "Let me think."}]),
+        TextDelta("Yes"),
+        STOP,
+    ],
+    "summary_and_reasoning.sse": [
+        *thought("In short", "summary", summary=summaries("In short")),
+        TextDelta("A"),
+        STOP,
+    ],
+    "custom_tool_call.sse": [
+        *call(0, "run_code", '{"input":"print(\\"hi\\")\\n# é"}', "call_a"),
+        *call(1, "f", "{}", "call_b"),
+        CALLS,
+    ],
+    "namespace_call.sse": [*call(0, "crm__find", '{"id":7}', "call_a"), CALLS],
+    "web_search_with_citations.sse": [carried(SEARCH), TextDelta("Rain today."), CITATION, STOP],
+    "refusal.sse": [
+        Noted(Note("refusal", "the upstream marked this text as a refusal")),
+        TextDelta("I can't do that."),
+        STOP,
+    ],
+    "cut_by_length_inside_a_call.sse": [
+        *call(0, "f", '{"a":1}', "call_a"),
+        *started(1, "write", '{"text":"once up', "call_b"),
+        USED,
+        Finish("length"),
+    ],
+    "cut_by_length_inside_custom_input.sse": [
+        *started(0, "run_code", '{"input":"print(', "call_a"),
+        Finish("length"),
+    ],
+    "content_filter.sse": [TextDelta("Well, "), Finish("content_filter")],
+    "incomplete_for_another_reason.sse": [
+        TextDelta("Well"),
+        Noted(Note("finish_reason_derived", "the upstream said `steered`")),
+        Finish("length"),
+    ],
+    "failed.sse": [TextDelta("Half an"), USED, Failure("The model crashed", status=500, body='{"type":"r')],
+    "failed_by_rate_limit.sse": [Failure("Slow down", status=429, body='{"type":"r')],
+    "cancelled.sse": [Failure("the upstream's response is `cancelled`", body='{"type":"r')],
+    "error_event.sse": [Failure("It broke", status=500, body='{"type":"e')],
+    "error_event_nested.sse": [Failure("You have no quota", status=429, body='{"type":"e')],
+    "ended_without_completed.sse": [TextDelta("Once upon"), EARLY],
+    "done_without_completed.sse": [TextDelta("Once upon"), EARLY],
+    "ended_inside_a_call.sse": [*started(0, "write", '{"text":"once', "call_a"), EARLY],
+    "after_the_end.sse": [TextDelta("Hi"), STOP],
+    "only_whole_items.sse": [*SHORT_TURN, CALLS],
+    "only_the_response.sse": [*SHORT_TURN, USED, CALLS],
+    "only_whole_parts.sse": [
+        *SHORT_TURN[:4],
+        *started(0, "f", '{"a":1}', "call_a"),
+        CITATION,
+        CallEnd(0),
+        CALLS,
+    ],
+    "new_item_id_in_each_event.sse": [*call(0, "f", '{"a":1}', "call_a"), CALLS],
+    "one_number_for_all_items.sse": [
+        TextDelta("Calling"),
+        *call(0, "f", '{"a":1}', "call_a"),
+        *call(1, "f", '{"a":2}', "call_b"),
+        CALLS,
+    ],
+    "unknown_events_items_and_parts.sse": [
+        carried({"id": "h1", "type": "hologram_call", "status": "completed", "payload": [1]}),
+        TextDelta("See."),
+        OpaqueSeen(Opaque("content:output_hologram", {"type": "output_hologram", "data": "QQ=="})),
+        STOP,
+    ],
+    "arguments_as_object_or_null.sse": [
+        *call(0, "f", '{"a":[1,null]}', "call_a", OBJECT),
+        *call(1, "g", "{}", "call_b", MISSING),
+        CALLS,
+    ],
+    "duplicate_call_ids.sse": [
+        *call(0, "f", "{}", "x"),
+        *call(1, "g", '{"b":1}', "", Note("duplicate_call_id", "`x` was used twice")),
+        CALLS,
+    ],
+    "name_late_or_never.sse": [
+        *call(0, "f", '{"a":1}', "call_a"),
+        Noted(Note("call_without_name", "a call that names no tool was dropped")),
+        CALLS,
+    ],
+    "pieces_missing.sse": [*call(0, "f", '{"a":1}', "call_a"), CALLS],
+    "arguments_spaced_in_two_ways.sse": [*call(0, "f", '{"a": 1}', "call_a"), CALLS],
+    "arguments_contradict.sse": [
+        *started(0, "f", '{"a":2}', "call_a"),
+        Failure("the arguments of `f` were said in two ways"),
+    ],
+    "bad_event_among_good.sse": [
+        TextDelta("ab"),
+        Noted(Note("bad_events", '1 unreadable, the first: {"type":"response.output_text.delta","delta":"lost')),
+        STOP,
+    ],
+    "bad_event_inside_a_call.sse": [
+        *started(0, "f", '{"a":}', "call_a"),
+        Noted(Note("bad_events", '1 unreadable, the first: {"type":"response.func')),
+        Failure("an event inside a call could not be read", body='{"type":"r'),
+    ],
+    "null_and_odd_fields.sse": [
+        TextDelta("ok"),
+        Noted(Note("item_dropped", "{'type': [], 'id': []}")),
+        Noted(Note("content_part_dropped", "x")),
+        UsageSeen(Usage(0, 0, 0)),
+        STOP,
+    ],
+    "an_html_page.sse": [Failure("the upstream did not answer with a response", body="<html><bod")],
+    "whole_text.json": [TextDelta("Hello"), USED, STOP],
+    "whole_items.json": [
+        *thought("Hm", "summary", summary=summaries("Hm"), encrypted_content="gAAAAB=="),
+        carried(SEARCH),
+        TextDelta("Hello"),
+        CITATION,
+        *call(0, "f", '{"a": 1}', "call_a"),
+        *call(1, "run_code", '{"input":"x"}', "call_b"),
+        *call(2, "g", "{}", "call_c", MISSING),
+        CALLS,
+    ],
+    "whole_incomplete.json": [
+        *call(0, "f", '{"a": 1}', "call_a"),
+        *started(1, "g", '{"x', "call_b"),
+        Finish("length"),
+    ],
+    "whole_without_status.json": [
+        TextDelta("Hi"),
+        Noted(Note("finish_reason_derived", "the upstream said `nothing`")),
+        STOP,
+    ],
+    "whole_failed.json": [Failure("The model crashed", status=500, body='{ "id": "r')],
+    "whole_error.json": [Failure("Model not found", body='{ "error":')],
+    "whole_detail.json": [Failure("Not Found", body='{ "detail"')],
+    "whole_in_progress.json": [Failure("the upstream has not finished its response", body='{ "id": "r')],
+    "whole_without_output.json": [Failure("the upstream answered without an output", body='{ "id": "r')],
+}
+
+
+def fixture(name: str) -> bytes:
+    return (FIXTURES / name).read_bytes()
+
+
+def decode(data: bytes, stream: bool = True) -> list[Event]:
+    return fed(ReplyDecoder(stream), [data])
+
+
+def test_every_fixture_has_an_expectation():
+    assert {path.name for path in FIXTURES.iterdir()} == EXPECTED.keys()
+
+
+@pytest.mark.requirement("B10", "G2", "G3", "R-F7", "R-F16", "R-F19", "R-F21", "R-F22", "R-F23", "R-F24", "R-F25")
+@pytest.mark.parametrize("name", EXPECTED)
+def test_every_situation_is_read_as_it_is_meant(name: str):
+    assert with_bodies(decode(fixture(name)), 10) == EXPECTED[name]
+
+
+@pytest.mark.requirement("R-F10", "R-F11", "R-F12")
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("name", EXPECTED)
+def test_every_style_of_framing_means_the_same(name: str, style: str):
+    data = STYLES[style](fixture(name))
+    expected = with_bodies(EXPECTED[name], 0)
+    assert with_bodies(decode(data), 0) == expected
+    assert with_bodies(fed(ReplyDecoder(stream=True), (data[at : at + 1] for at in range(len(data)))), 0) == expected
+
+
+@pytest.mark.requirement("G1", "R-F15")
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("name", EXPECTED)
+def test_no_cut_changes_the_events(name: str, stream: bool):
+    data = fixture(name)
+    whole = decode(data, stream)
+    for reads in ways(data, name):
+        assert fed(ReplyDecoder(stream), reads) == whole
+
+
+@pytest.mark.requirement("R-F46")
+@pytest.mark.parametrize("name", EXPECTED)
+def test_what_was_asked_for_does_not_matter(name: str):
+    assert decode(fixture(name), stream=False) == decode(fixture(name), stream=True)
+
+
+@pytest.mark.requirement("B6")
+def test_a_call_that_was_cut_is_not_among_the_calls_of_the_reply():
+    reply = fold(decode(fixture("cut_by_length_inside_a_call.sse")))
+    assert reply.calls == (ToolCall("f", {"a": 1}, "call_a"),)
+    assert (reply.finish_reason, reply.complete) == ("length", False)
+    assert not fold(decode(fixture("cut_by_length_inside_custom_input.sse"))).calls
+
+
+def test_one_read_gives_one_delta_of_each_kind():
+    assert ReplyDecoder(stream=True).feed(fixture("parallel_calls.sse")) == EXPECTED["parallel_calls.sse"]
+
+
+# ------------------------------------------------------------------------------------------------ event by event
+
+
+def event(kind: str, **fields: Any) -> bytes:
+    """One event as the service frames it."""
+    return f"event: response.{kind}\ndata: {json.dumps({'type': f'response.{kind}', **fields})}\n\n".encode()
+
+
+def delta(text: str, number: int = 0, kind: str = "output_text", **fields: Any) -> bytes:
+    place = {"item_id": "i", "output_index": 0, "content_index": 0, **fields}
+    return event(f"{kind}.delta", **place, delta=text, sequence_number=number)
+
+
+END = event("completed", response={"status": "completed", "output": []})
+
+
+def feeding(*reads: bytes) -> list[list[Event]]:
+    decoder = ReplyDecoder(stream=True)
+    return [decoder.feed(read) for read in reads] + [decoder.close()]
+
+
+def test_each_read_gives_what_it_makes_certain():
+    begin = event("output_item.added", output_index=1, item={"type": "function_call", "name": "f", "call_id": "c"})
+    found = feeding(
+        delta("He"),
+        delta("l", 1) + delta("lo", 2),
+        delta(" you", 3, obfuscation="abc"),
+        begin,
+        delta('{"a', 4, "function_call_arguments", output_index=1),
+        delta('":1}', 5, "function_call_arguments", output_index=1),
+        END,
+    )
+    assert found == [
+        [TextDelta("He")],
+        [TextDelta("llo")],
+        [TextDelta(" you")],
+        [CallStart(0, "f", "c")],
+        [CallArgs(0, '{"a')],
+        [CallArgs(0, '":1}')],
+        [CallEnd(0), CALLS],
+        [],
+    ]
+
+
+def test_the_pieces_of_a_custom_tools_text_are_json_also_by_the_shortcut():
+    begin = event("output_item.added", output_index=0, item={"type": "custom_tool_call", "name": "run", "call_id": "c"})
+    pieces = [delta(text, 0, "custom_tool_call_input") for text in ('a"', '"b', "\n")]
+    reply = fold([event for read in feeding(begin, *pieces, END) for event in read])
+    assert reply.calls == (ToolCall("run", {"input": 'a""b\n'}, "c"),)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        delta("x", output_index=1),
+        delta("x", item_id="other"),
+        delta("x").replace(b"\n\n", b"\r\n\r\n"),
+        delta("x").replace(b"\n\n", b"\n: remark\n\n"),
+        delta("x").replace(b'"delta": "x"', b'"delta": "x",\ndata: "more": 1'),
+        delta("x").replace(b"response.output_text", b"response.reasoning_text"),
+        delta("x") + delta("y", output_index=1),
+        delta("x").replace(b"}\n\n", b"},{}\n\n") + delta("y"),
+        delta("x").replace(b"}\n\n", b"\n\n"),
+        delta("x").replace(b'"x"', b"7"),
+        delta("x").replace(b'"x"', b'"\xff"'),
+        delta("x").replace(b'"x"', b"[" * 5000),
+        delta("x") + b": remark\n\n" + delta("y"),
+        delta("x")[:-1],
+        delta(""),
+    ],
+)
+def test_the_shortcut_for_texts_never_changes_what_is_read(odd: bytes):
+    data = delta("a") + odd + delta("b") + END
+    assert joined(event for read in feeding(delta("a"), odd, delta("b"), END) for event in read) == decode(data)
+
+
+def test_a_server_whose_texts_never_look_alike_is_read_too():
+    reads = [delta("x", output_index=number) for number in range(2 * reading.MAX_LESSONS)]
+    assert joined(event for read in feeding(*reads, END) for event in read) == [TextDelta("x" * len(reads)), STOP]
+
+
+def test_a_text_that_is_no_text_is_mended():
+    lone = b'data: {"type":"response.output_text.delta","delta":"a\\ud800\xff"}\n\n'
+    assert decode(lone + END) == [
+        Noted(Note("invalid_text", "characters that are no text were replaced")),
+        TextDelta("a\ufffd\ufffd"),
+        STOP,
+    ]
+    whole = b'{"status":"completed","output":[{"type":"message","content":"a\xff"}]}'
+    assert decode(whole)[1:] == [TextDelta("a\ufffd"), STOP]
+
+
+def test_an_event_that_is_no_event_is_skipped():
+    assert decode(b"data: 7\n\ndata: [\xff]\n\n" + delta("x") + END)[0] == TextDelta("x")
+    assert isinstance(decode(b"data: 7\n\n")[-1], Failure)
+
+
+@pytest.mark.requirement("R-F16")
+@pytest.mark.parametrize(
+    ("data", "failure"),
+    [
+        (b"", Failure("the upstream answered with nothing", "truncated")),
+        (b" \n", Failure("the upstream answered with nothing", "truncated")),
+        (b"data: 7", Failure("the stream held nothing that could be read", body="7")),
+        (b": hello\n\n", Failure("the stream ended before it began", "truncated", body=": hello")),
+        (b"[]", Failure("the upstream did not answer with a response", body="[]")),
+        (b"{", Failure("the upstream did not answer with a response", body="{")),
+    ],
+)
+def test_an_answer_that_is_none_is_a_failure(data: bytes, failure: Failure):
+    assert decode(data, stream=not failure.message.startswith("the upstream"))[-1] == failure
+
+
+def test_an_error_without_a_name_or_a_type_is_one():
+    assert decode(b'data: {"error":{"message":"no"}}\n\n')[-1] == Failure("no", body='{"error":{"message":"no"}}')
+    assert decode(b'event: error\ndata: {"message":"no"}\n\n')[-1] == Failure("no", body='{"message":"no"}')
+
+
+def test_reasoning_without_an_id_has_no_beginning_to_tell():
+    item = {"type": "reasoning", "summary": summaries("a", "b")}
+    response = {"status": "completed", "output": [item]}
+    expected = [ReasoningDelta("a\n\nb"), carried(item), STOP]
+    assert decode(json.dumps(response).encode()) == expected
+    streamed = delta("a", 0, "reasoning_text", item_id=None) + END
+    assert decode(streamed) == [ReasoningDelta("a"), STOP]
+
+
+def test_the_parts_of_reasoning_that_come_whole_are_told_apart():
+    data = b"".join(
+        event("reasoning_summary_text.done", output_index=0, summary_index=at, text=text)
+        for at, text in enumerate(["a", "", "b"])
+    )
+    assert decode(data + END) == [ReasoningDelta("a\n\nb"), STOP]
+
+
+def test_a_refusal_that_comes_whole_is_text():
+    note = Noted(Note("refusal", "the upstream marked this text as a refusal"))
+    assert decode(event("refusal.done", output_index=0, content_index=0, refusal="No.") + END) == [
+        note,
+        TextDelta("No."),
+        STOP,
+    ]
+    item = {"type": "message", "content": [{"type": "refusal", "refusal": "No."}]}
+    assert decode(event("output_item.done", output_index=0, item=item) + END) == [note, TextDelta("No."), STOP]
+
+
+def test_an_item_that_is_announced_twice_is_one():
+    item = {"type": "function_call", "id": "fc", "name": "f", "call_id": "c"}
+    begin = event("output_item.added", output_index=0, item=item)
+    done = event("output_item.done", output_index=0, item=item | {"arguments": "{}"})
+    assert decode(begin + begin + done + done + END) == [*call(0, "f", "{}", "c"), CALLS]
+
+
+def test_an_item_that_the_response_numbers_otherwise_is_not_read_twice():
+    item = {"type": "function_call", "name": "f", "call_id": "c", "arguments": '{"a":1}'}
+    done = event("output_item.done", output_index=3, item=item)
+    last = event("completed", response={"status": "completed", "output": [item]})
+    assert decode(done + last) == [*call(0, "f", '{"a":1}', "c"), CALLS]
+
+
+def test_a_call_that_contradicts_itself_in_the_response_is_a_failure():
+    begin = event("output_item.added", output_index=0, item={"type": "function_call", "name": "f", "call_id": "c"})
+    item = {"type": "function_call", "name": "f", "call_id": "c", "arguments": '{"a":2}'}
+    last = event("completed", response={"status": "completed", "output": [item, item]})
+    piece = delta('{"a":1}', 0, "function_call_arguments")
+    assert isinstance(decode(begin + piece + last)[-1], Failure)
+
+
+def test_an_id_that_is_missing_is_that_of_the_item_or_nothing():
+    items = [
+        {"type": "function_call", "id": "fc_1", "name": "f", "arguments": "{}"},
+        {"type": "function_call", "name": "f", "arguments": "{}"},
+    ]
+    reply = fold(decode(json.dumps({"status": "completed", "output": items}).encode()))
+    assert [one.id for one in reply.calls] == ["fc_1", ""]
+
+
+def test_calls_have_a_limit(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(openai_responses_calls, "MAX_CALLS", 2)
+    items = [{"type": "function_call", "name": "f", "call_id": f"c{at}", "arguments": "{}"} for at in range(4)]
+    reply = fold(decode(json.dumps({"status": "completed", "output": items}).encode()))
+    assert [one.id for one in reply.calls] == ["c0", "c1"]
+    assert Note("calls_dropped", "more than 2 calls") in reply.notes
+
+
+def test_finished_says_whether_the_end_was_seen():
+    decoder = ReplyDecoder(stream=True)
+    decoder.feed(delta("x"))
+    assert not decoder.finished
+    decoder.feed(END)
+    assert decoder.finished
+
+
+def test_a_stream_without_an_output_at_its_end_is_complete():
+    assert decode(delta("x") + event("completed") + b"") == [TextDelta("x"), STOP]
+    assert decode(delta("x") + event("incomplete", response=7))[-1] == Finish("length")
+
+
+# --------------------------------------------------------------------------------------------------- any bytes
+
+SCRAPS = [
+    fixture(name) for name in ("plain_text.sse", "parallel_calls.sse", "whole_items.json", "custom_tool_call.sse")
+]
+
+
+@pytest.mark.requirement("R-F25")
+@given(st.sampled_from(SCRAPS), st.randoms(), st.booleans())
+def test_no_bytes_raise(data: bytes, chance: random.Random, stream: bool):
+    broken = bytearray(data)
+    for _ in range(chance.randrange(1, 12)):
+        at = chance.randrange(len(broken))
+        broken[at : at + chance.randrange(3)] = bytes(chance.choices(b'{}[]",:0an\n\\\xff', k=chance.randrange(3)))
+    events = decode(bytes(broken), stream)
+    assert isinstance(events[-1], Finish | Failure)
+    fold(events)
+
+
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers(-1, 3) | st.sampled_from(["message", "reasoning", "function_call", "x"]),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from("type id call_id name arguments content summary text".split()), inner, max_size=4
+        )
+    ),
+    max_leaves=8,
+)
+FIELDS = st.dictionaries(
+    st.sampled_from("output_index item_id content_index delta text item arguments input response error".split()), JSON
+)
+KINDS = (
+    "output_text.delta refusal.done reasoning_text.delta reasoning_summary_text.done function_call_arguments.delta"
+    " custom_tool_call_input.done output_item.added output_item.done completed incomplete"
+).split()
+
+
+@given(st.lists(st.tuples(st.sampled_from(KINDS), FIELDS), max_size=5))
+def test_no_event_raises(listed: list[tuple[str, dict[str, Any]]]):
+    data = b"".join(event(kind, **fields) for kind, fields in listed)
+    whole = decode(data)
+    assert not whole or isinstance(whole[-1], Finish | Failure)
+    for reads in ways(data, "x", 1) if data else ():
+        assert with_bodies(fed(ReplyDecoder(stream=True), reads), 0) == with_bodies(whole, 0)
+
+
+# ------------------------------------------------------------------------------------------------------ linear
+
+
+def seconds(reads: Iterable[bytes]) -> float:
+    decoder = ReplyDecoder(stream=True)
+    begun = time.process_time()
+    for read in reads:
+        decoder.feed(read)
+    return time.process_time() - begun
+
+
+def test_time_is_linear_in_the_length():
+    def pieces(count: int) -> list[bytes]:
+        return [delta("x", number, "function_call_arguments") for number in range(count)]
+
+    few = min(seconds(pieces(2000)) for _ in range(3))
+    many = min(seconds(pieces(8000)) for _ in range(3))
+    assert many < 12 * few + 0.05
+
+
+# ------------------------------------------------------------------------------------------------------ errors
+
+
+@pytest.mark.requirement("G3")
+@pytest.mark.parametrize(
+    ("status", "body", "headers", "failure"),
+    [
+        (429, b'{"error":{"message":"Slow down","code":"x"}}', {}, Failure("Slow down", "upstream", 429)),
+        (504, b"<html>", {}, Failure("the upstream answered with status 504", "timeout", 504)),
+        (500, b"", {"x-request-id": "r1"}, Failure("the upstream answered with status 500 (request r1)", status=500)),
+        (400, b"bad", {}, Failure("bad", status=400)),
+    ],
+)
+def test_an_error_status_is_a_failure(status: int, body: bytes, headers: dict[str, str], failure: Failure):
+    found = decode_error(status, body, headers)
+    assert msgspec.structs.replace(found, body="") == failure

@@ -1,0 +1,355 @@
+"""Requests of the Responses API come back as they went, but for the losses that are listed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolspeak.core.model import (
+    Media,
+    Message,
+    Note,
+    Opaque,
+    Options,
+    Request,
+    ResponseFormat,
+    TextPart,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+)
+from toolspeak.protocols.common import ROUTING_FIELDS
+from toolspeak.protocols.openai_responses import LOSSES, PROTOCOL, decode_request, encode_request
+from toolspeak.protocols.openai_responses_items import reasoning_of
+
+replace = msgspec.structs.replace
+
+ONE_TEXT = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+SEARCH = {"type": "web_search", "search_context_size": "low"}
+THOUGHT = {"type": "summary_text", "text": "Hm"}
+REASONING = {"type": "reasoning", "id": "rs_1", "summary": [THOUGHT], "encrypted_content": "gA"}
+
+
+def again(request: Request) -> Request:
+    return decode_request(encode_request(request))
+
+
+NAMES = st.sampled_from(["f", "run", "fs__read"])
+TEXTS = st.text(max_size=8)
+FILLED = st.text(min_size=1, max_size=8)
+EXTRA = st.dictionaries(st.sampled_from(["x_one", "x_two"]), st.none() | st.integers(0, 9) | TEXTS, max_size=2)
+MEDIA = st.builds(
+    Media,
+    st.sampled_from(["image", "audio", "video", "file"]),
+    st.sampled_from(["http://x/y", "data:x;base64,QQ=="]),
+    EXTRA,
+)
+OPAQUE = st.sampled_from(
+    [
+        Opaque("content:refusal", {"type": "refusal", "refusal": "no"}),
+        Opaque("content:x", "abc"),
+        Opaque("thinking", {"type": "thinking"}),
+    ]
+)
+ITEMS = st.sampled_from(
+    [
+        Opaque("item:reasoning", REASONING),
+        Opaque(
+            "item:reasoning",
+            {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "So"}]},
+        ),
+        Opaque("item:reasoning", {"type": "reasoning", "summary": [{"type": "summary_text", "text": "x"}]}),
+        Opaque("item:web_search_call", {"type": "web_search_call", "id": "ws_1"}),
+        Opaque("item:x", "abc"),
+    ]
+)
+TEXT_PART = st.builds(TextPart, TEXTS, EXTRA)
+PARTS = st.lists(TEXT_PART | MEDIA | OPAQUE, max_size=3).map(tuple)
+ARGUMENTS = st.fixed_dictionaries({"input": TEXTS}) | st.dictionaries(
+    TEXTS, st.integers(0, 9) | TEXTS | st.none(), max_size=2
+)
+NOTES = st.sampled_from([(), (Note("trailing_comma"),)])
+CALLS = st.lists(st.builds(ToolCall, NAMES, ARGUMENTS, FILLED.map("c".__add__), NOTES), max_size=2).map(tuple)
+RESULTS = st.lists(
+    st.builds(
+        ToolResult,
+        TEXTS.map("r".__add__),
+        TEXTS,
+        TEXTS,
+        st.booleans(),
+        st.lists(MEDIA | OPAQUE, max_size=1).map(tuple),
+        EXTRA,
+    ),
+    min_size=1,
+    max_size=2,
+).map(tuple)
+SAYS = st.builds(
+    Message,
+    st.just("assistant"),
+    st.tuples(st.builds(TextPart, FILLED), TEXT_PART | MEDIA | OPAQUE | ITEMS, TEXT_PART | ITEMS),
+    TEXTS,
+    CALLS,
+    extra=st.fixed_dictionaries({}, optional={"id": TEXTS, "phase": st.just("commentary")}),
+)
+ANSWERS = st.builds(Message, st.sampled_from(["tool", "user"]), PARTS, results=RESULTS)
+ASKS = st.builds(Message, st.sampled_from(["system", "user"]), PARTS, name=TEXTS, extra=EXTRA) | st.builds(
+    Message, st.just("system"), PARTS, extra=st.just({"role": "developer"})
+)
+#: Somebody else speaks between two turns of an assistant.
+MESSAGES = st.lists(
+    st.tuples(ASKS) | st.tuples(SAYS, ASKS) | st.tuples(SAYS, ANSWERS, ASKS) | st.tuples(ANSWERS),
+    min_size=1,
+    max_size=3,
+).map(lambda blocks: tuple(message for block in blocks for message in block))
+GUIDED = st.builds(
+    lambda text, rest: (Message("system", (TextPart(text),), extra={"instructions": True}), *rest), FILLED, MESSAGES
+)
+SCHEMAS = st.none() | st.just({"type": "object"})
+DECLARED = st.fixed_dictionaries({}, optional={"strict": st.booleans(), "defer_loading": st.booleans()})
+KINDS = st.sampled_from(["function", "custom"])
+TOOL = (
+    st.builds(Tool, st.sampled_from(["f", "run"]), TEXTS, SCHEMAS, st.booleans(), KINDS, extra=DECLARED)
+    | st.builds(
+        Tool,
+        st.just("fs__read"),
+        TEXTS,
+        SCHEMAS,
+        st.booleans(),
+        KINDS,
+        st.just("fs"),
+        DECLARED | st.just({"beside": {"description": "Files."}}),
+    )
+    | st.just(Tool("web_search", kind="web_search", extra=SEARCH))
+)
+CHOICE = st.builds(
+    ToolChoice,
+    st.sampled_from(["auto", "none", "required"]),
+    st.lists(NAMES | st.just("web_search"), max_size=2).map(tuple),
+    st.booleans(),
+) | st.builds(ToolChoice, st.just("named"), NAMES.map(lambda name: (name,)), st.booleans())
+FORMAT = st.none() | st.builds(ResponseFormat, SCHEMAS, st.sampled_from(["", "x"]), st.none() | st.booleans())
+NUMBERS = st.none() | st.floats(0, 2)
+OPTIONS = st.builds(
+    Options,
+    st.none() | st.integers(1, 9),
+    NUMBERS,
+    NUMBERS,
+    st.none() | st.integers(0, 9),
+    st.lists(TEXTS, max_size=2).map(tuple),
+    st.integers(1, 3),
+    FORMAT,
+    st.just({}) | st.just({"guided_json": {}}),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "user": TEXTS,
+            "api_base": TEXTS,
+            "store": st.booleans(),
+            "stream_options": st.just({"include_obfuscation": False}),
+            "text": st.just({"verbosity": "low"}),
+        },
+    ),
+)
+REQUEST = st.builds(
+    Request,
+    TEXTS,
+    MESSAGES | GUIDED,
+    st.lists(TOOL, max_size=3).map(tuple),
+    CHOICE,
+    st.booleans(),
+    OPTIONS,
+    st.sampled_from(["", PROTOCOL]),
+)
+
+
+def on_messages(change: Callable[[Message], list[Message]]) -> Callable[[Request], Request]:
+    return lambda request: replace(
+        request, messages=tuple(found for message in request.messages for found in change(message))
+    )
+
+
+def on_parts(change: Callable[[Any], list[Any]]) -> Callable[[Request], Request]:
+    """Change the parts of messages and of results."""
+
+    def changed(parts: Any) -> Any:
+        return tuple(found for part in parts for found in change(part))
+
+    return on_messages(
+        lambda one: [
+            replace(
+                one,
+                parts=changed(one.parts),
+                results=tuple(replace(result, parts=changed(result.parts)) for result in one.results),
+            )
+        ]
+    )
+
+
+def on_tools(change: Callable[[Tool], Tool]) -> Callable[[Request], Request]:
+    return lambda request: replace(request, tools=tuple(map(change, request.tools)))
+
+
+def on_options(change: Callable[[Options], Options]) -> Callable[[Request], Request]:
+    return lambda request: replace(request, options=change(request.options))
+
+
+def unless_ours(change: Callable[[Request], Request]) -> Callable[[Request], Request]:
+    return lambda request: request if request.protocol == PROTOCOL else change(request)
+
+
+def is_item(part: Any) -> bool:
+    return isinstance(part, Opaque) and part.kind.startswith("item:")
+
+
+def is_sent(part: Any) -> bool:
+    if not isinstance(part, Opaque):
+        return True
+    return part.kind.startswith(("item:", "content:")) and isinstance(part.data, dict)
+
+
+def is_bare(part: Any) -> bool:
+    keys = part.data.keys() if is_item(part) else ()
+    return is_item(part) and part.kind == "item:reasoning" and not {"encrypted_content", "content"} & keys
+
+
+def several_results(message: Message) -> list[Message]:
+    alone = [Message("tool", results=(result,)) for result in message.results]
+    rest = replace(message, results=())
+    return [*alone, rest] if message.parts or not alone else alone
+
+
+def reasoned(message: Message) -> list[Message]:
+    texts = [
+        reasoning_of(part.data) for part in message.parts if isinstance(part, Opaque) and part.kind == "item:reasoning"
+    ]
+    return [replace(message, reasoning="\n\n".join(filter(None, texts)))]
+
+
+def marked_calls(request: Request) -> Request:
+    """Calls of custom tools and of tools in namespaces come back with what says so."""
+    tools = {tool.name: tool for tool in request.tools}
+
+    def change(message: Message) -> list[Message]:
+        marks: dict[str, Any] = {}
+        calls: list[ToolCall] = []
+        for at, call in enumerate(message.calls):
+            tool = tools.get(call.name, Tool(call.name))
+            given = call.arguments.get("input")
+            mark: dict[str, Any] = {"namespace": tool.namespace} if tool.namespace else {}
+            if tool.kind == "custom" and isinstance(given, str):
+                mark["type"] = "custom_tool_call"
+                call = replace(call, arguments={"input": given})
+            if mark:
+                marks[str(at)] = mark
+            calls.append(call)
+        extra = message.extra | ({"tool_calls": marks} if marks else {})
+        return [replace(message, calls=tuple(calls), extra=extra)]
+
+    return on_messages(change)(request)
+
+
+def named_format(options: Options) -> Options:
+    form = options.response_format
+    if form is None:
+        return options
+    bare = form.schema is None and not form.name
+    return replace(options, response_format=ResponseFormat() if bare else replace(form, name=form.name or "reply"))
+
+
+def no_text(message: Message) -> list[Message]:
+    """An empty text is no part, unless it stands beside others or says more."""
+    spoken = [part for part in message.parts if not is_item(part)]
+    if spoken != [TextPart("")]:
+        return [message]
+    return [replace(message, parts=tuple(filter(is_item, message.parts)))]
+
+
+#: Each loss of `LOSSES` as what it does to a request; the rest are losses of the wire's own variety.
+SUFFERED: dict[str, Callable[[Request], Request]] = {
+    "tool message": on_messages(lambda one: [replace(one, parts=(), name="") if one.role == "tool" else one]),
+    "opaque part": on_parts(lambda part: [part] if is_sent(part) else []),
+    "sound and film": on_parts(
+        lambda part: [] if isinstance(part, Media) and part.kind in ("audio", "video") else [part]
+    ),
+    "reasoning that is not stored": unless_ours(on_parts(lambda part: [] if is_bare(part) else [part])),
+    "order of a message": on_messages(
+        lambda one: [replace(one, parts=tuple(sorted(one.parts, key=lambda part: not is_item(part))))]
+    ),
+    "empty text": on_messages(no_text),
+    "several results": on_messages(several_results),
+    "reasoning text": on_messages(reasoned),
+    "name of a message": on_messages(lambda one: [replace(one, name="")]),
+    "result error": on_messages(
+        lambda one: [replace(one, results=tuple(replace(result, error=False) for result in one.results))]
+    ),
+    "call notes": on_messages(lambda one: [replace(one, calls=tuple(replace(call, notes=()) for call in one.calls))]),
+    "custom call": marked_calls,
+    "custom tool": on_tools(lambda tool: replace(tool, parameters=ONE_TEXT) if tool.kind == "custom" else tool),
+    "side effects": on_tools(lambda tool: replace(tool, side_effects=False)),
+    "strict": unless_ours(
+        on_tools(lambda tool: replace(tool, extra={"strict": False, **tool.extra}) if tool.kind == "function" else tool)
+    ),
+    "store": unless_ours(on_options(lambda options: replace(options, extra={"store": False, **options.extra}))),
+    "tool_choice without tools": lambda request: (
+        request if request.tools else replace(request, tool_choice=ToolChoice())
+    ),
+    "allowed tools under none": lambda request: (
+        replace(request, tool_choice=replace(request.tool_choice, allowed=()))
+        if request.tool_choice.mode == "none"
+        else request
+    ),
+    "stream_options": lambda request: (
+        request
+        if request.stream
+        else on_options(
+            lambda options: replace(
+                options, extra={key: value for key, value in options.extra.items() if key != "stream_options"}
+            )
+        )(request)
+    ),
+    "stop, seed and n": on_options(lambda options: replace(options, stop=(), seed=None, n=1)),
+    "format without a name": on_options(named_format),
+    "routing fields": on_options(
+        lambda options: replace(
+            options, extra={key: value for key, value in options.extra.items() if key not in ROUTING_FIELDS}
+        )
+    ),
+    "grammar": on_options(lambda options: replace(options, grammar={}, extra={**options.extra, **options.grammar})),
+    "protocol": lambda request: replace(request, protocol=PROTOCOL),
+}
+#: Losses that only other requests suffer; each has a test of its own above or below.
+ELSEWHERE = {
+    "words of another protocol",
+    "turns",
+    "namespace",
+    "pictures of an assistant",
+    "input as a text",
+    "instructions",
+    "several texts of a result",
+    "types of text",
+}
+
+
+@pytest.mark.requirement("G3")
+@given(REQUEST)
+def test_a_request_comes_back_as_it_went_but_for_the_listed_losses(request: Request):
+    expected = request
+    for suffer in SUFFERED.values():
+        expected = suffer(expected)
+    assert again(request) == expected
+    assert again(expected) == expected
+
+
+def test_every_listed_loss_is_tested():
+    assert {loss.name for loss in LOSSES if loss.half == "request"} == SUFFERED.keys() | ELSEWHERE
+
+
+def test_messages_of_an_assistant_right_behind_each_other_may_become_one():
+    text, calls = Message("assistant", (TextPart("a"),)), Message("assistant", calls=(ToolCall("f", {}, "c"),))
+    assert again(Request("m", (text, calls))).messages == (replace(text, calls=calls.calls),)
