@@ -56,15 +56,15 @@ class _Wire:
         return encoder.encode(events) + encoder.close()
 
 
-def _order_is_lost(protocol: str, cell: Cell) -> bool:
-    """A whole reply does not tell text before a native call from text behind it, nor does a stream of chat
-    completions: nobody can see there that a result was invented *after* the call."""
-    return cell.plan == "native" and cell.scenario == "invented" and (not cell.stream or protocol == "openai_chat")
+def _order_is_lost(cell: Cell) -> bool:
+    """A whole reply does not tell text before a native call from text behind it: nobody can see there that a result
+    was invented *after* the call."""
+    return cell.plan == "native" and cell.scenario == "invented" and not cell.stream
 
 
-def _wanted(protocol: str, cell: Cell) -> Expected:
+def _wanted(cell: Cell) -> Expected:
     told = wanted(cell)
-    return rules.replace(told, text=first_text(cell).strip()) if _order_is_lost(protocol, cell) else told
+    return rules.replace(told, text=first_text(cell).strip()) if _order_is_lost(cell) else told
 
 
 @pytest.mark.requirement("G2", "G3")
@@ -72,4 +72,4 @@ def _wanted(protocol: str, cell: Cell) -> Expected:
 @pytest.mark.parametrize("cell", CELLS, ids=str)
 def test_a_turn_over_the_wire_comes_to_what_the_rules_say(protocol: str, cell: Cell):
     played = Played(cell, _Wire(protocol, cell))
-    assert played.seen() == _wanted(protocol, cell)
+    assert played.seen() == _wanted(cell)

@@ -89,7 +89,7 @@ class Answer:
 
     def _native(self, event: CallStart | CallArgs | CallEnd) -> list[Event]:
         if self._calls is not None:
-            if self._scanner is not None and not self._thinking and isinstance(event, CallEnd):
+            if self._scanner is not None and not self._thinking and isinstance(event, CallStart):
                 self._scanner.desk.calls_seen += 1  # a result that is written behind it is invented
             return self._calls.feed(event)
         if isinstance(event, CallStart):
