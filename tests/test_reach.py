@@ -10,7 +10,7 @@ import pytest
 import toolspeak as ts
 from toolspeak.config import load
 from toolspeak.plugins import Plugins
-from toolspeak.reach import reach
+from toolspeak.reach import codec_of, reach
 from toolspeak.upstreams.function import FunctionUpstream
 from toolspeak.upstreams.http import HttpUpstream
 
@@ -48,7 +48,14 @@ def test_a_base_url_is_taken_as_it_is():
 
 def test_a_protocol_that_is_not_spoken_says_what_to_do():
     with pytest.raises(ts.UsageError, match="OpenAI-compatible address"):
-        reach("m:x", "http://127.0.0.1:9", "", load({"protocol": "ollama"}, env={}), NoPlugins())
+        codec_of("telepathy")
+
+
+@pytest.mark.parametrize("protocol", ["openai", "openai_responses", "anthropic", "gemini", "ollama"])
+def test_every_protocol_that_can_be_set_is_spoken(protocol: str):
+    settings = load({"protocol": protocol}, env={})
+    reached = reach("m:x", "http://127.0.0.1:9", "", settings, NoPlugins())
+    assert reached.protocol == {"openai": "openai_chat"}.get(protocol, protocol)
 
 
 def test_a_function_is_a_model():

@@ -14,7 +14,7 @@ import msgspec
 
 from ..errors import ConfigError
 
-__all__ = ["Address", "address", "header_block", "header_lines", "secrets_in"]
+__all__ = ["Address", "address", "ends_with_version", "header_block", "header_lines", "secrets_in"]
 
 #: A value shorter than this is no secret, and taking it out of texts would tear them.
 _SHORTEST_SECRET = 8
@@ -27,6 +27,8 @@ _VALUE = re.compile(r"(?:[!-~\x80-\xff](?:[\t !-~\x80-\xff]*[!-~\x80-\xff])?)?")
 #: What a base URL may be written with. In particular no backslash, no space and no control character, which URL
 #: parsers read differently.
 _URL = re.compile(r"[!-\[\]-~]+")
+
+_VERSION = re.compile(r"v[0-9]+[a-z0-9]*")
 
 #: Headers that say how a message is cut, and so belong to the transport.
 _OURS = frozenset({"accept-encoding", "connection", "content-length", "content-type", "host", "transfer-encoding"})
@@ -80,6 +82,11 @@ def _problem(url: SplitResult) -> str:
     if url.query or url.fragment:
         return "must not carry a query or a fragment"
     return ""
+
+
+def ends_with_version(where: Address) -> bool:
+    """Whether the path ends with a version, such as `/v1` or `/v1beta`: users set base URLs with and without."""
+    return _VERSION.fullmatch(where.path.rpartition("/")[2]) is not None
 
 
 def header_lines(headers: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

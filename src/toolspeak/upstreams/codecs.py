@@ -50,6 +50,10 @@ class Codec(msgspec.Struct, frozen=True):
     #: The header that carries the key, and what stands before the key in it.
     key_header: str = "Authorization"
     key_prefix: str = "Bearer "
+    #: Headers that every request carries.
+    headers: Mapping[str, str] = {}
+    #: Stands before the path unless the base URL ends with a version.
+    version: str = ""
 
 
 def _openai_chat() -> Codec:
@@ -64,7 +68,68 @@ def _openai_chat() -> Codec:
     )
 
 
-_CODECS: dict[str, Callable[[], Codec]] = {"openai_chat": _openai_chat}
+def _openai_responses() -> Codec:
+    from ..protocols import openai_responses
+
+    return Codec(
+        provider="openai",
+        path=lambda request: "/responses",
+        encode=openai_responses.encode_request,
+        decoder=openai_responses.ReplyDecoder,
+        error=openai_responses.decode_error,
+    )
+
+
+def _anthropic() -> Codec:
+    from ..protocols import anthropic
+
+    return Codec(
+        provider="anthropic",
+        path=lambda request: "/messages",
+        encode=anthropic.encode_request,
+        decoder=anthropic.ReplyDecoder,
+        error=anthropic.decode_error,
+        key_header="x-api-key",
+        key_prefix="",
+        headers={"anthropic-version": "2023-06-01"},
+        version="/v1",
+    )
+
+
+def _gemini() -> Codec:
+    from ..protocols import gemini
+
+    return Codec(
+        provider="gemini",
+        path=gemini.path,
+        encode=gemini.encode_request,
+        decoder=gemini.ReplyDecoder,
+        error=gemini.decode_error,
+        key_header="x-goog-api-key",
+        key_prefix="",
+        version="/v1beta",
+    )
+
+
+def _ollama() -> Codec:
+    from ..protocols import ollama
+
+    return Codec(
+        provider="ollama",
+        path=lambda request: "/api/chat",
+        encode=ollama.encode_request,
+        decoder=ollama.ReplyDecoder,
+        error=ollama.decode_error,
+    )
+
+
+_CODECS: dict[str, Callable[[], Codec]] = {
+    "openai_chat": _openai_chat,
+    "openai_responses": _openai_responses,
+    "anthropic": _anthropic,
+    "gemini": _gemini,
+    "ollama": _ollama,
+}
 
 
 @cache

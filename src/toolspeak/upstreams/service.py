@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from ..core.events import Event, Noted
 from ..core.model import Note, Request
 from ..errors import UpstreamError, UsageError
-from .address import address, header_lines, secrets_in
+from .address import address, ends_with_version, header_lines, secrets_in
 from .answer import Answer, Source, answer_from, what_it_said
 from .codecs import codec
 from .connection import Timeouts
@@ -49,9 +49,10 @@ class Service:
         self.protocol = protocol
         self.provider = provider or self._codec.provider
         self.timeouts = timeouts or Timeouts()
+        self._version = "" if ends_with_version(self._address) else self._codec.version
         given = {self._codec.key_header: f"{self._codec.key_prefix}{api_key}"} if api_key else {}
         extra = dict(headers)
-        self._lines = header_lines(given | extra)
+        self._lines = header_lines({**self._codec.headers, **given, **extra})
         self._secrets = secrets_in([api_key, *extra.values()])
         self._retry = retry or Retry()
         self._world = world or World()
@@ -126,7 +127,7 @@ class Service:
         self, request: Request, payload: bytes, end: float, notes: list[Event]
     ) -> tuple[Answer, list[Event]]:
         """Ask once."""
-        source, piece = await self._post(self._codec.path(request), payload, end, notes)
+        source, piece = await self._post(self._version + self._codec.path(request), payload, end, notes)
         answer: Answer | None = None
         try:
             if source.status >= 300:

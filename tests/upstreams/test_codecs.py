@@ -1,0 +1,55 @@
+"""Where each protocol posts its requests, and how it shows its key: what a service of that protocol expects."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.upstreams.asking import batches, request, run
+from tests.upstreams.loopback import Heard, head, serving
+from toolspeak.errors import ConfigError, UpstreamError
+from toolspeak.upstreams.codecs import codec
+from toolspeak.upstreams.http import HttpUpstream
+
+
+async def _asked(protocol: str, below: str) -> Heard:
+    """The request that a service of this protocol gets, if the base URL has this path."""
+
+    async def refuse(heard: Heard) -> None:
+        await heard.send(head("content-length: 0", "connection: close", status="400 Bad Request"))
+
+    async with serving(refuse) as server:
+        upstream = HttpUpstream(f"http://127.0.0.1:{server.port}{below}", "a-key-of-ours", protocol)
+        with pytest.raises(UpstreamError):
+            await batches(upstream, request(stream=True))
+        await upstream.close()
+        return server.heard[0]
+
+
+@pytest.mark.requirement("G2")
+@pytest.mark.parametrize(
+    ("protocol", "below", "path", "key"),
+    [
+        ("openai_chat", "/v1", "/v1/chat/completions", ("authorization", "Bearer a-key-of-ours")),
+        ("openai_responses", "/v1", "/v1/responses", ("authorization", "Bearer a-key-of-ours")),
+        ("anthropic", "", "/v1/messages", ("x-api-key", "a-key-of-ours")),
+        ("anthropic", "/v1", "/v1/messages", ("x-api-key", "a-key-of-ours")),
+        ("gemini", "", "/v1beta/models/m:streamGenerateContent?alt=sse", ("x-goog-api-key", "a-key-of-ours")),
+        ("gemini", "/v1beta", "/v1beta/models/m:streamGenerateContent?alt=sse", ("x-goog-api-key", "a-key-of-ours")),
+        ("gemini", "/v1", "/v1/models/m:streamGenerateContent?alt=sse", ("x-goog-api-key", "a-key-of-ours")),
+        ("ollama", "", "/api/chat", ("authorization", "Bearer a-key-of-ours")),
+        ("ollama", "/sub/", "/sub/api/chat", ("authorization", "Bearer a-key-of-ours")),
+    ],
+)
+def test_a_request_goes_where_its_protocol_says(protocol: str, below: str, path: str, key: tuple[str, str]):
+    heard = run(_asked(protocol, below))
+    assert heard.line == f"POST {path} HTTP/1.1"
+    assert heard.header(key[0]) == key[1]
+
+
+def test_anthropic_wants_to_know_which_version_is_spoken():
+    assert run(_asked("anthropic", "")).header("anthropic-version") == "2023-06-01"
+
+
+def test_a_protocol_that_nobody_speaks_is_refused_by_name():
+    with pytest.raises(ConfigError, match="no upstream speaks `telepathy`"):
+        codec("telepathy")
