@@ -102,8 +102,8 @@ SPANISH = Language(
         "reviso|verifico|compruebo|uso|ejecuto|leo|abro|miro)\\b|(creo|envio|reservo|anado|agrego|hago|preparo|"
         "abro|calculo|lanzo|busco|pongo|consulto|ejecuto|reviso|inicio|empiezo|actualizo|guardo)\\b|use|usa|"
         "utiliza|utilice|llama a|llame a|ejecuta|ejecute|estoy (buscando|consultando|revisando|ejecutando|"
-        "abriendo|comprobando|creando|mirando|leyendo)|(te |le |lo |la |los |las )?\\w+(are|ere|ire)\\b|(te|le|"
-        "lo|la|los|las) \\w+o\\b",
+        "abriendo|comprobando|creando|mirando|leyendo)|\\w++(?<=\\w[aei]re)(?<!\\bhere)(?<![tw]here)"
+        "(?<!\\bwere)|[tl](e|(?<=l)[ao]s?) \\w++((?<=\\wo)|(?<=\\w[aei]re))",
         "advise": "(puedes|podrias|deberias|puede|podria) (usar|llamar|utilizar|ejecutar)",
         "act": "busc\\w+|consult\\w+|verific\\w+|us(ar|are|aria|o)\\b|utiliz\\w+|llam\\w+|revis\\w+|comprob\\w+|"
         "comprueb\\w+|ejecut\\w+|abr\\w+|le(er|ere|o)\\w*|mir\\w+|obten\\w+|hac\\w+|hare|haga|proced\\w+|"

@@ -19,6 +19,7 @@ from .refusal_words import REMOTE_TOPICS, TOPICS, TRADITIONAL, UNIVERSAL_TOPIC, 
 
 __all__ = [
     "MAX_HEAD",
+    "MAX_TAIL",
     "NAME",
     "SPACELESS",
     "UNSAID",
@@ -26,7 +27,9 @@ __all__ = [
     "Offer",
     "View",
     "fold",
+    "glance",
     "is_cjk",
+    "offer_of",
     "spelled",
     "spelled_for",
     "topics_in",
@@ -34,7 +37,7 @@ __all__ = [
 ]
 
 #: A refusal shows itself early; an announcement that nothing follows, late. More than this is never looked at.
-MAX_HEAD, _MAX_TAIL = 700, 500
+MAX_HEAD, MAX_TAIL = 700, 500
 #: Names are matched against sentences; more of them than this no client offers.
 _MAX_NAMES = 512
 
@@ -78,9 +81,12 @@ _QUOTED = re.compile(
     re.MULTILINE,
 ).sub
 
+_CORNERS = re.compile("[「『]").search
+
 
 def fold(text: str) -> str:
-    return _SPACES(" ", text.lower().translate(_FOLD))
+    folded = text.lower().translate(_FOLD)
+    return _SPACES(" ", folded) if "  " in folded else folded
 
 
 def _sentences(folded: str) -> tuple[str, ...]:
@@ -122,6 +128,17 @@ class Offer(msgspec.Struct, frozen=True):
     mention: Matcher | None
     #: The same, but only of names that nobody uses for anything else.
     telling: Matcher | None
+    #: Strings one of which stands in every folded text that `telling` matches.
+    hints: tuple[str, ...]
+
+    def may_be_named(self, folded: str) -> bool:
+        """Whether a name may stand out in the view of this folded text; looks closer only where there is a hint."""
+        if NAME in folded or ("`" in folded and self.mention is not None and self.mention.search(folded)):
+            return True
+        for hint in self.hints:
+            if hint in folded:
+                return self.telling is not None and self.telling.search(folded) is not None
+        return False
 
     def covers(self, found: frozenset[str], sentence: str) -> bool | None:
         """Whether a tool is for what the sentence speaks of; None when it names nothing."""
@@ -130,6 +147,11 @@ class Offer(msgspec.Struct, frozen=True):
         if not found:
             return None
         return not self.names or not found.isdisjoint(self.topics)
+
+
+def offer_of(names: tuple[str, ...]) -> Offer:
+    """What tools of these names are for."""
+    return _offer(names[:_MAX_NAMES])
 
 
 @lru_cache(maxsize=256)
@@ -149,7 +171,15 @@ def _offer(names: tuple[str, ...]) -> Offer:
         re.compile(rf"(?<![a-z])(?:{'|'.join(telling)})(?:e?s|e?d|ing)?(?![a-z])") if telling else None,
         _any_of(folded),
         _any_of(folded, everyday=False),
+        tuple(dict.fromkeys(hint for name in folded for hint in _hints(name))),
     )
+
+
+def _hints(name: str) -> Sequence[str]:
+    """What stands in a text that holds this name and means the tool: most names have a mark that few texts hold."""
+    if name.isalpha():
+        return _TOOL_NOUNS.split("|")
+    return ("_",) if "_" in name else (name,)
 
 
 def _any_of(names: Sequence[str], everyday: bool = True) -> Matcher | None:
@@ -197,23 +227,35 @@ def spelled_for(view: View, language: str) -> View:
 
 def is_cjk(text: str) -> str:
     """The language of a text that is not written in letters; nothing for one that is."""
-    if len(_CJK(text)) * 4 < len(text) or not text:
+    if text.isascii() or len(_CJK(text)) * 4 < len(text):
         return ""
     return "ja" if _KANA(text) else "zh"
 
 
-def view_of(text: str, names: tuple[str, ...]) -> View:
-    """What is looked at of this answer to somebody who was offered tools of these names."""
-    text = text.strip()
-    offer = _offer(names[:_MAX_NAMES])
+def _seen(part: str, offer: Offer) -> str:
+    """A part of an answer, folded, without what it quotes, and with the names of tools set off."""
 
     def said(found: re.Match[str]) -> str:
         named = offer.mention.search(fold(found[1])) if offer.mention and found[1] else None
         return "\n" if "\n" in found[0] else f" {NAME if named else UNSAID} "
 
-    def folded(part: str) -> str:
-        return offer.telling.sub(NAME, fold(part)) if offer.telling else fold(part)
+    folded = fold(_QUOTED(said, part))
+    return offer.telling.sub(NAME, folded) if offer.telling else folded
 
-    head = _sentences(folded(_QUOTED(said, text[:MAX_HEAD])))
-    tail = head if len(text) <= MAX_HEAD else _sentences(folded(_QUOTED(said, text[-_MAX_TAIL:])))
+
+def glance(part: str, offer: Offer) -> str:
+    """A part of an answer, folded: it holds whatever its view holds, and perhaps more.
+
+    What is quoted need not be left out for that. Only corner brackets must be: folding drops them, and what stands
+    beside them would run together.
+    """
+    return fold(part) if part.isascii() or not _CORNERS(part) else _seen(part, offer)
+
+
+def view_of(text: str, names: tuple[str, ...]) -> View:
+    """What is looked at of this answer to somebody who was offered tools of these names."""
+    text = text.strip()
+    offer = offer_of(names)
+    head = _sentences(_seen(text[:MAX_HEAD], offer))
+    tail = head if len(text) <= MAX_HEAD else _sentences(_seen(text[-MAX_TAIL:], offer))
     return View(head, tail, len(text) <= MAX_HEAD, len(text), offer)

@@ -11,7 +11,7 @@ module matches them. Above: `recovery` and the engine. Below: `refusal_view`, th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal
@@ -23,15 +23,19 @@ from .refusal_english import ENGLISH
 from .refusal_french import FRENCH
 from .refusal_german import GERMAN
 from .refusal_spanish import SPANISH
+from .refusal_triggers import TriggerReader, Triggers, matcher
 from .refusal_view import (
     MAX_HEAD,
+    MAX_TAIL,
     NAME,
     SPACELESS,
     UNSAID,
     Matcher,
     View,
     fold,
+    glance,
     is_cjk,
+    offer_of,
     spelled,
     spelled_for,
     topics_in,
@@ -39,7 +43,7 @@ from .refusal_view import (
 )
 from .refusal_words import Language, Rule
 
-__all__ = ["OPENING", "RETRYABLE", "Category", "Verdict", "classify", "may_open_refusal"]
+__all__ = ["OPENING", "RETRYABLE", "Category", "Verdict", "classify", "classify_closely", "may_open_refusal"]
 
 Category = Literal["no_tools", "cannot_access", "describes", "asks_permission", "safety", "answer"]
 #: Categories after which it makes sense to ask again.
@@ -47,6 +51,8 @@ RETRYABLE: frozenset[Category] = frozenset({"no_tools", "cannot_access", "descri
 
 #: The longest opening that is held back while it streams.
 OPENING = 160
+#: How many characters of an opening are looked up before the whole is read, and how many openings are kept for that.
+_GLANCES, _KEPT_OPENINGS = (4, 12), 4096
 #: Refusals stand among the first sentences.
 _FIRST_SENTENCES = 7
 #: An answer that only announces or asks is short.
@@ -58,12 +64,18 @@ _SHORT_QUESTION = 48
 #: What an announcement does not hold.
 _NO_ANNOUNCEMENT = ("waits", "report", "meta")
 
+#: Beside the rules: the slots without which nothing is declined, announced or asked.
+_FIRM = ("decline", "brief")
+_SMALL_TALK = ("ask", "offer", "ability", "intend", "progress", "wait")
+
 _LANGUAGES = (ENGLISH, GERMAN, FRENCH, SPANISH, CHINESE, JAPANESE)
 _BY_NAME = {language.name: language for language in _LANGUAGES}
+_SPACED = tuple(name for name in _BY_NAME if name not in SPACELESS)
 
 # ------------------------------------------------------------------------------------------- the tables
 
 _SLOT = re.compile(r"\{(~?)(\w+)\}")
+_PLAIN_WORDS = re.compile(r"[\w']+").findall
 _PLAIN_GROUP = re.compile(r"(?<!\\)\((?!\?)").sub
 #: Slots that most rules begin with. Where one of them matches, a letter that no text holds is put in its place, and
 #: the rules look for that letter: so their many phrases are compiled once, not once for each rule.
@@ -78,6 +90,11 @@ class _Compiled:
         self.name = language.name
         self._slots: dict[str, Matcher] = {}
         self._rules: list[tuple[Rule, Matcher, tuple[str, ...]]] = []
+        common = frozenset(_PLAIN_WORDS(language.slots["common"]))
+        self._reader = TriggerReader(language.slots, common, language.name in SPACELESS)
+        # With those of small talk, and without.
+        self._triggers: dict[bool, list[Triggers]] = {}
+        self._trigger: dict[bool, Matcher] = {}
 
     def slot(self, name: str) -> Matcher:
         """Matches the phrases of a slot."""
@@ -87,6 +104,8 @@ class _Compiled:
 
     def matches(self, sentence: str) -> Iterator[tuple[Rule, re.Match[str]]]:
         """The rules that match the sentence, each with what it matched; there, marks may stand for phrases."""
+        if NAME not in sentence and not self.triggered(f" {sentence}", small=False):
+            return
         if not self._rules:
             self._rules = [self._rule(rule) for rule in self.language.rules]
         views = {"": sentence}
@@ -128,6 +147,24 @@ class _Compiled:
         search = self.slot(slot).search
         return any(search(sentence) for sentence in sentences)
 
+    def triggers(self, small: bool) -> list[Triggers]:
+        """What a text must hold that no name of a tool stands in, if it is to be more than an answer."""
+        if small not in self._triggers:
+            slots, read = self.language.slots, self._reader.triggers
+            found = [read(slots[name]) for name in (_SMALL_TALK if small else _FIRM)]
+            found += self.triggers(False) if small else [read(rule.pattern) for rule in self.language.rules]
+            self._triggers[small] = [self._filled(each) for each in found]
+        return self._triggers[small]
+
+    def _filled(self, triggers: Triggers) -> Triggers:
+        return Triggers(triggers.words, tuple(map(self._fill, triggers.patterns)))
+
+    def triggered(self, folded: str, small: bool) -> bool:
+        """Whether a trigger stands in the folded text, which begins with a space."""
+        if small not in self._trigger:
+            self._trigger[small] = matcher(self.triggers(small), spaceless=self.name in SPACELESS)
+        return self._trigger[small].search(folded) is not None
+
     def begins(self, slot: str, sentence: str) -> bool:
         """Whether the sentence begins with a phrase of the slot."""
         return self.slot(slot).match(sentence) is not None
@@ -162,12 +199,43 @@ def classify(text: str, tools: Iterable[str] = ()) -> Verdict:
     >>> classify("I can't give medical advice.", ["get_weather"]).category
     'answer'
     """
+    names = tuple(tools)
+    languages = _suspects(text, names)
+    return classify_closely(text, names, languages) if languages else ANSWER
+
+
+def classify_closely(text: str, tools: Iterable[str] = (), languages: Container[str] = frozenset(_BY_NAME)) -> Verdict:
+    """The same verdict without the quick look that spares most answers this: by the tables of these languages."""
     view = view_of(text, tuple(tools))
     for name in _candidates(text[:MAX_HEAD]):
-        verdict = _judge(_compiled(name), spelled_for(view, name))
+        verdict = _judge(_compiled(name), spelled_for(view, name)) if name in languages else None
         if verdict is not None:
             return verdict
     return ANSWER
+
+
+def _suspects(text: str, names: tuple[str, ...]) -> Container[str]:
+    """The languages in which the text may be more than an answer. Mostly there is none, and one search shows it."""
+    script = is_cjk(text[:MAX_HEAD])
+    text = text.strip()
+    small = len(text) <= _MOST_SMALL_TALK
+    offer = offer_of(names)
+    opening = glance(text[:MAX_HEAD], offer)
+    if offer.may_be_named(opening) or (len(text) > MAX_HEAD and offer.may_be_named(glance(text[-MAX_TAIL:], offer))):
+        return _BY_NAME
+    if script:
+        opening = spelled(opening, script).replace(" ", "")
+        return (script,) if _compiled(script).triggered(opening, small) else ()
+    opening = f" {opening}"
+    if not _any_triggered(small).search(opening):
+        return ()
+    return [name for name in _SPACED if _compiled(name).triggered(opening, small)]
+
+
+@lru_cache(maxsize=2)
+def _any_triggered(small: bool) -> Matcher:
+    """Finds the triggers of every language that sets spaces; which of them it is costs more to say."""
+    return matcher(trigger for name in _SPACED for trigger in _compiled(name).triggers(small))
 
 
 def _candidates(text: str) -> tuple[str, ...]:
@@ -176,7 +244,7 @@ def _candidates(text: str) -> tuple[str, ...]:
     if script:
         return (script,)
     folded = fold(text)
-    counts = {name: len(_compiled(name).slot("common").findall(folded)) for name in _BY_NAME if name not in SPACELESS}
+    counts = {name: len(_compiled(name).slot("common").findall(folded)) for name in _SPACED}
     most = max(counts.values())
     return tuple(name for name, count in counts.items() if count == most)
 
@@ -453,4 +521,19 @@ def may_open_refusal(text: str) -> bool:
     >>> may_open_refusal("I'm sorry, but I don't have ac"), may_open_refusal("The weather")
     (True, False)
     """
-    return len(text) < OPENING and any(openers.may_go_on(text) for openers in _openers())
+    if len(text) >= OPENING:
+        return False
+    # Since what is settled stays settled, a few characters settle most answers, and these have mostly been seen before.
+    for size in _GLANCES:
+        if not _may_begin(text[:size]):
+            return False
+    return len(text) <= _GLANCES[-1] or _may_go_on(text)
+
+
+def _may_go_on(text: str) -> bool:
+    return any(openers.may_go_on(text) for openers in _openers())
+
+
+@lru_cache(maxsize=_KEPT_OPENINGS)
+def _may_begin(opening: str) -> bool:
+    return _may_go_on(opening)

@@ -1,0 +1,190 @@
+"""The quick look at an answer never misses what a closer one would find."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolspeak.core.refusal_asian import CHINESE, JAPANESE
+from toolspeak.core.refusal_english import ENGLISH
+from toolspeak.core.refusal_french import FRENCH
+from toolspeak.core.refusal_german import GERMAN
+from toolspeak.core.refusal_spanish import SPANISH
+from toolspeak.core.refusal_triggers import TriggerReader, Triggers, matcher
+from toolspeak.core.refusal_view import SPACELESS
+from toolspeak.core.refusal_words import Language
+from toolspeak.core.refusals import classify, classify_closely
+
+SETS = Path(__file__).parent.parent / "refusals"
+ROWS = [
+    json.loads(line)
+    for name in ("answers", "refusals")
+    for line in (SETS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+]
+LANGUAGES = (ENGLISH, GERMAN, FRENCH, SPANISH, CHINESE, JAPANESE)
+NAMES = ("get_weather", "Read", "web-search", "run2")
+
+# ------------------------------------------------------------------------------------ what a pattern demands
+
+#: The pattern, and what it demands; `\b` ends a word.
+DEMANDS = [
+    ("a word", "tools", {"tools\b"}),
+    ("alternatives", "tools|plugins", {"tools\b", "plugins\b"}),
+    ("what is optional is spelled out", "tools?", {"tool\b", "tools\b"}),
+    ("a group", "i (cannot|can't)", {"i cannot\b", "i can't\b"}),
+    ("a slot", "{not} here", {"not here\b", "never here\b"}),
+    ("a slot in another", "i {am_not}", {"i am not\b", "i am never\b"}),
+    ("a set of letters", "us[ei]", {"use\b", "usi\b"}),
+    ("other sets are not spelled out", "status [45][0-9]", {"status\b"}),
+    ("the end of a word that goes on is not known", "access\\w*", {"access"}),
+    ("what is in the middle of a word does not count", "\\w+ing the door", {"the door\b"}),
+    ("the rarest part", "go (\\w+ ){0,2}unavailable{~9} at", {"unavailable"}),
+    ("the smaller of two sets that are as rare", "(opening|closing|moving) .{0,9}?\\b(windows)", {"windows\b"}),
+    ("everyday words count little", "is the|is .{0,5} computer", {"is the\b", "computer\b"}),
+    ("what must be repeated", "(never )+.{0,3}x", {"never\b"}),
+    ("what must be repeated twice", "(never ){2}.{0,3}x", {"never\b"}),
+    ("looking around demands nothing", "(?<!i )failed(?! to)(?:ly)?(?P<purpose> by)?", {"failed\b", "failedly\b", "failed by\b", "failedly by\b"}),
+    ("the beginning and the end", "^never$", {"never\b"}),
+    ("an escaped sign", "really\\?", {"really?"}),
+    ("a word behind a full stop", "\\w+\\.(com)", {"com\b"}),
+    ("a word behind an edge", "\\w+\\b(?!x) ?\\bcom", {"com\b"}),
+    ("the name of a tool is looked for elsewhere", "⌘ never|absent", {"absent\b"}),
+    ("a possessive repetition", "never\\w++", {"never"}),
+]  # fmt: skip
+SLOTS = {"not": "not|never", "am_not": "am {not}"}
+COMMON = frozenset({"is", "the", "i", "at", "go"})
+
+
+@pytest.mark.parametrize(("pattern", "words"), [row[1:] for row in DEMANDS], ids=[row[0] for row in DEMANDS])
+def test_a_pattern_demands(pattern: str, words: set[str]):
+    assert TriggerReader(SLOTS, COMMON).triggers(pattern) == Triggers(frozenset(words))
+
+
+@pytest.mark.parametrize("pattern", ["\\w+", "\\w+are\\b", "(te )?\\w+are", "[tl]he \\w+o\\b"])
+def test_a_pattern_that_demands_nothing_rare_is_its_own_trigger(pattern: str):
+    assert TriggerReader(SLOTS, COMMON).triggers(f"absent|{pattern}") == Triggers(frozenset({"absent\b"}), (pattern,))
+
+
+def test_too_many_alternatives_are_cut_into_parts():
+    reader = TriggerReader({"x": "|".join("abcdefghijklmnopqrst")})
+    assert reader.triggers("({x})({x})({x}) door") == Triggers(frozenset({"door\b"}))
+    # What a part demands counts only where a word begins, or from its second word on.
+    assert reader.triggers("(pre|post)(view|look up)\\w*({x}{x}{x} near)") == Triggers(
+        frozenset({"preview", "postview", "prelook up", "postlook up"})
+    )
+    assert reader.triggers("\\w+({x}{x}{x} very near)") == Triggers(frozenset({"near"}))
+    assert reader.triggers("\\w+({x}{x}{x})") == Triggers(frozenset(), ("\\w+({x}{x}{x})",))
+
+
+def test_where_no_spaces_are_set_a_trigger_may_stand_anywhere():
+    triggers = TriggerReader({}, spaceless=True).triggers("^我(没有|无).{0,3}?工具|\\bapi")
+    assert triggers == Triggers(frozenset({"工具", "api"}))
+    assert matcher([triggers], spaceless=True).search("这里没工具")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (" i cannot", True),
+        ("\ni cannot.", True),
+        (" i cannots", False),
+        (" hi cannot", False),
+        (" accessible", True),
+        (" inaccessible", False),
+        (" so he\n", True),
+        (" so he goes", False),
+    ],
+)
+def test_a_trigger_stands_where_a_word_begins(text: str, found: bool):
+    both = Triggers(frozenset({"i cannot\b", "access", "accessories"}), ("he$",))
+    assert (matcher([both]).search(text) is not None) is found
+
+
+def test_no_triggers_find_nothing():
+    assert matcher([]).search(" anything") is None
+
+
+# ------------------------------------------------------------------------------------------- never a miss
+
+
+@pytest.mark.requirement("E1")
+def test_the_quick_look_changes_no_verdict_on_the_sets():
+    wrong = [
+        row["text"]
+        for row in ROWS
+        if classify(row["text"], row["tools"]) != classify_closely(row["text"], row["tools"])
+    ]
+    assert wrong == []
+
+
+def filled(language: Language, pattern: str) -> str:
+    """The pattern as one expression, its slots and gaps filled in."""
+
+    def slot(found: re.Match[str]) -> str:
+        gap, name = found.groups()
+        return f".{{0,{name}}}?" if gap else f"(?:{filled(language, language.slots[name])})"
+
+    pattern = re.sub(r"\{(~?)(\w*[a-z]\w*|(?<=~)\d+)\}", slot, pattern)
+    return re.sub(r"\(\?P<\w+>", "(?:", pattern)
+
+
+WATCHED = ("decline", "brief", "ask", "offer", "ability", "intend", "progress", "wait")
+PATTERNS = [
+    (language, pattern)
+    for language in LANGUAGES
+    for pattern in [*(rule.pattern for rule in language.rules), *(language.slots[name] for name in WATCHED)]
+]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_whatever_a_pattern_matches_holds_one_of_its_triggers(data: st.DataObject):
+    language, pattern = data.draw(st.sampled_from(PATTERNS))
+    spaceless = language.name in SPACELESS
+    reader = TriggerReader(language.slots, frozenset({"the", "i", "no", "la", "je"}), spaceless)
+    triggers = reader.triggers(pattern)
+    own = Triggers(triggers.words, tuple(filled(language, each) for each in triggers.patterns))
+    whole = re.compile(filled(language, pattern) if spaceless else rf"(?<![\w'])(?:{filled(language, pattern)})(?!\w)")
+    text = data.draw(st.from_regex(whole))
+    for found in whole.finditer(text):
+        if "⌘" not in found.group():
+            assert matcher([own], spaceless=spaceless).search(f" {text}"), found
+
+
+PIECES = [
+    *(sentence for row in ROWS[::3] for sentence in re.split(r"(?<=[.!?,。]) ?", row["text"])),
+    *NAMES,
+    *(
+        "`get_weather`",
+        "「",
+        "」",
+        "『x』",
+        "“",
+        "”",
+        '"',
+        "`",
+        "```\n",
+        "{",
+        "}",
+        "<b>",
+        "\n> ",
+        "\n",
+        " ",
+        "  ",
+        "　",
+    ),
+    *("，", "\u200b", "İ", "é", "-", "'", "’", "?", ". ", "中.", "x" * 400),
+]
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=8), st.sampled_from(["", " ", "\n"]), st.booleans())
+def test_the_quick_look_changes_no_verdict_on_texts_put_together(pieces: list[str], between: str, offered: bool):
+    text = between.join(pieces)
+    names = NAMES if offered else ()
+    assert classify(text, names) == classify_closely(text, names)
