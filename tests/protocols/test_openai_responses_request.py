@@ -149,6 +149,7 @@ def test_the_items_of_a_turn_are_one_message():
         [{"type": "web_search_call", "id": "ws_1"}, SAID],
         [{"type": "web_search_call", "id": "ws_1"}, USER],
         [REASONING, USER],
+        [{"type": "reasoning", "id": "rs_2", "summary": [], "content": None}, SAID],
         [SAID, {"type": "item_reference", "id": "x"}],
         [{"id": "x"}, USER],
         [{"type": "computer_call_output", "call_id": "c", "output": {"type": "computer_screenshot"}}],

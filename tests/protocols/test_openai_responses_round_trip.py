@@ -214,8 +214,8 @@ def is_sent(part: Any) -> bool:
 
 
 def is_bare(part: Any) -> bool:
-    keys = part.data.keys() if is_item(part) else ()
-    return is_item(part) and part.kind == "item:reasoning" and not {"encrypted_content", "content"} & keys
+    held = is_item(part) and ("encrypted_content" in part.data or "content" in part.data)
+    return is_item(part) and part.kind == "item:reasoning" and not held
 
 
 def several_results(message: Message) -> list[Message]:

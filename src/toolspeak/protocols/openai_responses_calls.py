@@ -48,9 +48,7 @@ class OpenCall:
             yield piece
 
     def start(self) -> Iterator[Event]:
-        """The beginning, if the name is known and it has not begun."""
-        if self.started or not self.name:
-            return
+        """The beginning: its name is known."""
         self.started = True
         yield CallStart(self.index, self.name, self.id)
         before = "".join(self._text)

@@ -299,10 +299,10 @@ class ReplyEncoder:
                 call.fragments.append(fragment)
                 if call.head and fragment:
                     yield self._delta(call.head, fragment)
-            case CallEnd(index, valid):
-                call = self._calls.pop(index, None)
+            case _:
+                call = self._calls.pop(event.index, None)
                 if call is not None:
-                    yield from self._end_call(call, valid) if call.head else self._custom_call(call, valid)
+                    yield from (self._end_call if call.head else self._custom_call)(call, event.valid)
 
     def _call_item(self, call: _Call, given: str, status: str) -> JSONObject:
         return call_item(self._maker.names, call.name, (call.item_id, call.id), given, status)
