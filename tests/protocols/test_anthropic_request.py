@@ -344,6 +344,8 @@ def test_results_of_one_turn_are_sent_in_one_message():
         },
         USER,
     ]
+    foreign = replace(messages[1], role="user", extra={"x": 1})
+    assert len(sent(Request("m", (messages[0], foreign)))["messages"]) == 2  # it says something besides
     texts = (Message("tool", (TextPart("x"),)), Message("tool", (TextPart("y"),)))
     assert sent(Request("m", texts))["messages"] == [{"role": "user", "content": [text("x"), text("y")]}]
 
@@ -356,6 +358,9 @@ def test_system_messages_go_where_the_service_takes_them():
     assert wire["system"] == [text("a"), text("b")]
     assert wire["messages"] == [USER, {"role": "user", "content": "c"}]
     assert "system_as_user" in codes(request)
+    seen = Request("m", (Message("system", (TextPart("a"), Media("image", "http://x/y"))), HI))
+    assert sent(seen)["system"] == "a"
+    assert "system_part_dropped" in codes(seen)
 
 
 @pytest.mark.requirement("G3")
@@ -851,13 +856,13 @@ def empty_messages(request: Request) -> Request:
 
 
 def system_messages(request: Request) -> Request:
-    """Those before all others are one; what it says besides its text is lost with it. The later ones are the user's."""
+    """Those before all others are one, of nothing but text. The later ones are the user's."""
     prompt: tuple[Any, ...] = ()
     rest: list[Message] = []
     for message in request.messages:
         unmarked = message.role == "system" and "toolspeak_inline" not in message.extra
         if unmarked and not rest:
-            prompt += message.parts
+            prompt += tuple(part for part in message.parts if isinstance(part, TextPart))
         else:
             rest.append(replace(message, role="user") if unmarked else message)
     return replace(request, messages=((Message("system", prompt), *rest) if prompt else tuple(rest)))
@@ -867,7 +872,8 @@ def tool_messages(request: Request) -> Request:
     merged: list[Message] = []
     together = False
     for message in request.messages:
-        if message.role == "tool" and together:
+        answers = message.role == "tool" or (message.role == "user" and message.results and not message.parts)
+        if answers and together:
             before = merged[-1]
             order = "".join("r" * len(one.results) + "p" * len(one.parts) for one in (before, message))
             if "toolspeak_order" in before.extra:
@@ -880,7 +886,7 @@ def tool_messages(request: Request) -> Request:
             )
         else:
             merged.append(message)
-        together = message.role == "tool"
+        together = bool(answers)
     named = [
         replace(one, role="user" if one.parts or not one.results else "tool") if one.role in ("tool", "user") else one
         for one in merged

@@ -45,8 +45,10 @@ LOSSES: tuple[Loss, ...] = (
     Loss("request", "media", "audio, video and data that is not base64 are not sent"),
     Loss("request", "reasoning", "is sent as the signed blocks among the parts, never without a signature"),
     Loss("request", "empty message", "is not sent, for the service refuses it"),
-    Loss("request", "several system messages", "those before all others become one prompt; later ones the user's"),
-    Loss("request", "tool messages", "those behind each other become one; with a text, it is the user's"),
+    Loss(
+        "request", "several system messages", "those before all others become one prompt of text; later ones the user's"
+    ),
+    Loss("request", "tool messages", "messages of results behind each other become one; with a text, it is the user's"),
     Loss("request", "call notes", "are not sent"),
     Loss("request", "ids", "are written with the characters that the service takes"),
     Loss("request", "custom tool", "is a function with one text"),

@@ -160,20 +160,35 @@ def _usual_layout(content: str, parts: Sequence[Media | Opaque]) -> list[JSONVal
 
 def encode_messages(messages: Sequence[Message], sending: Sending) -> tuple[JSONValue, list[JSONObject]]:
     """The system prompt (None: there is none) and the messages, as the service wants them."""
-    first = next((at for at, one in enumerate(messages) if not _leads(one, sending)), len(messages))
-    prompt = [block for one in messages[:first] for block in _encode_blocks(one, sending)]
+    encoded = [(message, _encode_blocks(message, sending)) for message in messages]
+    filled = [(message, blocks) for message, blocks in encoded if blocks]
+    if len(filled) < len(encoded):
+        sending.note("empty_message_dropped", "a message without content is not sent")
+    first = next((at for at, (message, _) in enumerate(filled) if not _leads(message, sending)), len(filled))
+    prompt = _prompt([block for _, blocks in filled[:first] for block in blocks], sending)
     wire: list[JSONObject] = []
-    before = ""
-    for message in messages[first:]:
-        blocks = _encode_blocks(message, sending)
-        if not blocks:
-            sending.note("empty_message_dropped", "a message without content is not sent")
-        elif message.role == before == "tool":
+    answering = False
+    for message, blocks in filled[first:]:
+        beside = sending.extra(message.extra)
+        answers = message.role == "tool" or (message.role == "user" and all(map(_is_result, blocks)))
+        if answers and answering and not beside:
             wire[-1]["content"] = [*_listed(wire[-1]["content"]), *blocks]  # all results of a turn stand together
         else:
-            wire.append({"role": _role(message, sending), "content": _content(blocks), **sending.extra(message.extra)})
-        before = message.role if blocks else before
+            wire.append({"role": _role(message, sending), "content": _content(blocks), **beside})
+        answering = answers
     return (_content(prompt) if prompt else None), wire
+
+
+def _prompt(blocks: list[JSONObject], sending: Sending) -> list[JSONObject]:
+    """What of a system prompt the service takes: texts."""
+    texts = [block for block in blocks if sending.native or block["type"] == "text"]
+    if len(texts) < len(blocks):
+        sending.note("system_part_dropped", "a system prompt holds nothing but text")
+    return texts
+
+
+def _is_result(block: JSONObject) -> bool:
+    return block["type"] == "tool_result"
 
 
 def _inline(message: Message, sending: Sending) -> bool:
