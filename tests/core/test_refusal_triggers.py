@@ -51,7 +51,6 @@ DEMANDS = [
     ("looking around demands nothing", "(?<!i )failed(?! to)(?:ly)?(?P<purpose> by)?", {"failed\b", "failedly\b", "failed by\b", "failedly by\b"}),
     ("the beginning and the end", "^never$", {"never\b"}),
     ("an escaped sign", "really\\?", {"really?"}),
-    ("a word behind a full stop", "\\w+\\.(com)", {"com\b"}),
     ("a word behind an edge", "\\w+\\b(?!x) ?\\bcom", {"com\b"}),
     ("the name of a tool is looked for elsewhere", "⌘ never|absent", {"absent\b"}),
     ("a possessive repetition", "never\\w++", {"never"}),

@@ -11,6 +11,7 @@ Above: `engine`. Below: `neutral`, `few_shot` (its templates), `model`.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
+from operator import is_
 from typing import Literal
 
 import msgspec
@@ -42,6 +43,8 @@ MAX_RESULT_CHARS = 100_000
 #: Before each result where there are several, and where one reports an error: the readers of all dialects know
 #: this line and cut a result off that a model invents.
 _LABEL = "Tool result:"
+#: Roles of messages whose words are not the model's own.
+_OTHERS = ("user", "tool")
 _DECIDE = "Which tools, if any, are called next? Reply with the JSON document only."
 _ANSWER = "These are results of earlier steps. Answer with what is known."
 
@@ -168,11 +171,10 @@ class _Teller:
 
     def _parts(self, message: Message, level: Literal["turns", "own"]) -> tuple[Part, ...]:
         """The parts as the model may see them; the same object when nothing had to be done."""
-        parts = tuple(found for part in message.parts if (found := self._part(part, level)) is not None)
-        same = len(parts) == len(message.parts) and all(
-            one is other for one, other in zip(parts, message.parts, strict=True)
-        )
-        return message.parts if same else joined(parts)
+        shown = [self._part(part, level) for part in message.parts]
+        if all(map(is_, shown, message.parts)):
+            return message.parts
+        return joined(tuple(part for part in shown if part is not None))
 
     def _part(self, part: Part, level: Literal["turns", "own"]) -> Part | None:
         if isinstance(part, TextPart):
@@ -318,7 +320,7 @@ def untrusted_texts(messages: tuple[Message, ...]) -> tuple[str, ...]:
     for message in messages:
         for result in message.results:
             found[result.content] = None
-        if message.role in ("user", "tool"):
+        if message.role in _OTHERS:
             found[message.text] = None
     found.pop("", None)
     return tuple(found)
@@ -326,7 +328,13 @@ def untrusted_texts(messages: tuple[Message, ...]) -> tuple[str, ...]:
 
 def nonce_is_free(nonce: str, messages: tuple[Message, ...]) -> bool:
     """Whether no text of somebody else's holds the nonce."""
-    return not any(nonce in text for text in untrusted_texts(messages))
+    # Like `untrusted_texts`, but texts need not be gathered and told apart for this: that would read long ones twice.
+    for message in messages:
+        if any(nonce in result.content for result in message.results):
+            return False
+        if message.role in _OTHERS and nonce in message.text:
+            return False
+    return True
 
 
 def stop_sequences(dialect: str) -> tuple[str, ...]:

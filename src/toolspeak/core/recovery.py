@@ -74,10 +74,19 @@ def diagnose(reply: Reply, choice: ToolChoice, tools: Sequence[Tool]) -> Fault |
         return Fault("too_many", f"{len(allowed)} calls where one is allowed") if many else None
     if reply.finish_reason in _FINAL_REASONS:
         return None
+    fault = _call_fault(reply, choice, tools) if reply.candidates else None
+    return fault or _text_fault(reply, choice, _permitted(choice, tools))
+
+
+def _call_fault(reply: Reply, choice: ToolChoice, tools: Sequence[Tool]) -> Fault | None:
+    """What is wrong with the first thing that looked like a call and is a fault."""
     known = {tool.name: tool for tool in tools}
     faults = (_candidate_fault(candidate, reply, choice, known) for candidate in reply.candidates)
-    fault = next((fault for fault in faults if fault is not None), None)
-    return fault or _text_fault(reply, choice, [tool for tool in tools if choice.permits(tool.name)])
+    return next((fault for fault in faults if fault is not None), None)
+
+
+def _permitted(choice: ToolChoice, tools: Sequence[Tool]) -> Sequence[Tool]:
+    return [tool for tool in tools if choice.permits(tool.name)] if choice.allowed else tools
 
 
 #: What a category of answers amounts to.

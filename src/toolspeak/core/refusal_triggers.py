@@ -37,7 +37,7 @@ _NOTHING: _Strings = frozenset({""})
 _GROUP = re.compile(r"\?(?::|P<\w+>|(<?[=!]))")
 _REPEAT = re.compile(r"[?*+]|\{(\d+)(?:,\d*)?\}")
 _LETTER = re.compile(r"\w$").search
-_WORD_REST = re.compile(f"^[^ .{_END}]*[ .{_END}]*").sub
+_WORD_REST = re.compile(f"^[^ {_END}]*").sub
 _TIMES = {"?": 0, "*": 0, "+": 1}
 
 
@@ -155,7 +155,7 @@ class _Pattern:
                 return self._literal(char)
 
     def _literal(self, char: str) -> _Part:
-        return _Part(frozenset({char}), closes=char in " .")
+        return _Part(frozenset({char}), closes=char == " ")
 
     def _group(self) -> _Part:
         kind = _GROUP.match(self._pattern, self._at)

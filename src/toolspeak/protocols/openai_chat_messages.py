@@ -183,7 +183,7 @@ def _encode(message: Message, custom: Set[str], ours: bool) -> Iterator[JSONObje
         wire["tool_calls"] = [
             _encode_call(call, beside.get(str(at), {}), custom) for at, call in enumerate(message.calls)
         ]
-    yield {**wire, **without(extra, "role", "reasoning_field", "tool_calls")}
+    yield {**wire, **without(extra, "role", "reasoning_field", "tool_calls")} if extra else wire
 
 
 def _encode_result(result: ToolResult, ours: bool) -> JSONObject:

@@ -5,7 +5,7 @@ Above: `openai_chat_messages`. Below: `openai_chat_fields` and the values of `co
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Literal
 
 from ..core.model import JSONObject, JSONValue, Media, Opaque, Part, TextPart, is_object
@@ -74,8 +74,10 @@ def _audio(part: JSONObject, path: str) -> Media:
     return Media("audio", url, _extra(part, "input_audio", without(body, "data", "format")))
 
 
-def encode_content(parts: Iterable[Part], ours: bool) -> JSONValue:
+def encode_content(parts: Sequence[Part], ours: bool) -> JSONValue:
     """The `content` of these parts: a plain text where that says it all. `ours`: their extras speak this protocol."""
+    if len(parts) == 1 and isinstance(parts[0], TextPart) and not (ours and parts[0].extra):
+        return parts[0].text  # almost every message
     wire = [encoded for part in parts if (encoded := _encode(part, ours))]
     if not wire:
         return ""
