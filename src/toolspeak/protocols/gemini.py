@@ -1,8 +1,8 @@
 """Gemini's generateContent and streamGenerateContent: the four halves of its codec.
 
-Requests: `decode_request`, `encode_request`, and `path`, for the model stands there. Replies of an upstream:
-`ReplyDecoder`, `decode_error`. Replies to a client: `ReplyEncoder`, `encode_reply`, `encode_error`. What cannot be
-carried is listed in `LOSSES`. Above: `upstreams`, the server. Below: the modules `gemini_*`.
+Requests: `decode_request`, `encode_request`, `request_notes` (what could not be sent) and `path`, for the model stands
+there. Replies of an upstream: `ReplyDecoder`, `decode_error`. Replies to a client: `ReplyEncoder`, `encode_reply`,
+`encode_error`. What cannot be carried is listed in `LOSSES`. Above: `upstreams`, the server. Below: `gemini_*`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from .common import Loss
 from .gemini_face import ReplyEncoder, decode_error, encode_error, encode_reply
 from .gemini_reply import ReplyDecoder
-from .gemini_request import decode_request, encode_request, path
+from .gemini_request import decode_request, encode_request, path, request_notes
 from .gemini_wire import PROTOCOL
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "encode_reply",
     "encode_request",
     "path",
+    "request_notes",
 ]
 
 LOSSES: tuple[Loss, ...] = (

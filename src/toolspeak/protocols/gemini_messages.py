@@ -197,13 +197,13 @@ def encode_contents(messages: Sequence[Message], ours: bool) -> tuple[JSONObject
             continue
         names |= {call.id: call.name for call in message.calls}
         parts = _encode_parts(message, extra, names, ours)
-        only_results = len(parts) == len(message.results) and not message.calls and not message.parts
         rest = without(extra, _ORDER, _CALLS)
-        if only_results and joinable and not rest:
+        only_results = message.role != "assistant" and bool(parts) and len(parts) == len(message.results) and not rest
+        if only_results and joinable:
             contents[-1]["parts"] += parts  # the results of one turn belong into one content
         elif parts:
             contents.append({"role": "model" if message.role == "assistant" else "user", "parts": parts, **rest})
-        joinable = only_results and not rest and bool(parts)
+        joinable = only_results or (joinable and not parts)
     return (system if system["parts"] else None), contents
 
 

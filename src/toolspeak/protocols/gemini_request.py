@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ..core.model import JSONObject, JSONValue, Options, Request, ResponseFormat, is_object
+from ..core.model import JSONObject, JSONValue, Note, Options, Request, ResponseFormat, is_object
 from ..errors import UsageError
+from .atomic import dropped_tools
 from .common import (
     ROUTING_FIELDS,
     array_field,
@@ -28,7 +29,7 @@ from .gemini_schema import json_schema
 from .gemini_tools import TOOL_CONFIG, decode_choice, decode_tools, encode_choice, encode_tools
 from .gemini_wire import PROTOCOL, proto
 
-__all__ = ["decode_request", "encode_request", "path"]
+__all__ = ["decode_request", "encode_request", "path", "request_notes"]
 
 _CONFIG, _SYSTEM = "generationConfig", "systemInstruction"
 _KNOWN = ("model", "contents", "tools", TOOL_CONFIG, _SYSTEM, _CONFIG)
@@ -136,6 +137,17 @@ def encode_request(request: Request) -> bytes:
         if key not in body and key not in ROUTING_FIELDS and key not in _KNOWN:
             body[key] = value
     return to_wire(body | without(grammar, _CONFIG))
+
+
+def request_notes(request: Request) -> tuple[Note, ...]:
+    """What `encode_request` cannot send as it is, and what it puts in its place."""
+    notes = dropped_tools(request, request.protocol in (PROTOCOL, ""))
+    if request.tools and not request.tool_choice.parallel:
+        notes.append(Note("choice_not_sent", "there is no word for one call at most"))
+    roles = [message.role for message in request.messages]
+    if "system" in roles[roles.count("system") :]:
+        notes.append(Note("system_moved", "system messages stand before all others"))
+    return tuple(notes)
 
 
 _PLAIN: dict[str, Callable[[Options], JSONValue]] = {

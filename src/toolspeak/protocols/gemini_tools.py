@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ..core.model import JSONObject, JSONValue, Request, Tool, ToolChoice, is_object
 from ..errors import UsageError
+from .atomic import FUNCTIONS
 from .common import array_field, object_field, text_field, without
 from .gemini_schema import json_schema
 from .gemini_wire import proto
@@ -86,7 +87,7 @@ def encode_tools(tools: tuple[Tool, ...], ours: bool) -> list[JSONObject]:
     """`tools`: functions that follow each other are declared together. `ours`: the extras speak this protocol."""
     wire: list[JSONObject] = []
     for tool in tools:
-        if tool.kind in ("function", "custom"):
+        if tool.kind in FUNCTIONS:
             if not wire or wire[-1].keys() != {_DECLARATIONS}:
                 wire.append({_DECLARATIONS: []})
             wire[-1][_DECLARATIONS].append(_declaration(tool, tool.extra if ours else {}))
@@ -116,7 +117,7 @@ def encode_choice(request: Request, rest: JSONValue) -> JSONObject | None:
     inner = beside.get(_CONFIG)
     calling: JSONObject = without(inner, _PIECES) if is_object(inner) else {}
     choice = request.tool_choice
-    if not any(tool.kind in ("function", "custom") for tool in request.tools):
+    if not any(tool.kind in FUNCTIONS for tool in request.tools):
         calling = {}  # says how to call functions, and there are none
     elif choice.mode != "auto":
         calling["mode"] = _MODES[choice.mode]

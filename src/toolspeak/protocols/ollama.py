@@ -1,8 +1,8 @@
 """Ollama's chat (`/api/chat`): the four halves of its codec.
 
-Requests: `decode_request`, `encode_request`. Replies of an upstream: `ReplyDecoder`, `decode_error`. Replies to a
-client: `ReplyEncoder`, `encode_reply`, `encode_error`. What cannot be carried is listed in `LOSSES`.
-Above: `upstreams`, the server. Below: the modules `ollama_*`.
+Requests: `decode_request`, `encode_request`, `request_notes` (what could not be sent). Replies of an upstream:
+`ReplyDecoder`, `decode_error`. Replies to a client: `ReplyEncoder`, `encode_reply`, `encode_error`. What cannot be
+carried is listed in `LOSSES`. Above: `upstreams`, the server. Below: the modules `ollama_*`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from .common import Loss
 from .ollama_face import ReplyEncoder, decode_error, encode_error, encode_reply
 from .ollama_reply import ReplyDecoder
-from .ollama_request import PROTOCOL, decode_request, encode_request
+from .ollama_request import PROTOCOL, decode_request, encode_request, request_notes
 
 __all__ = [
     "LOSSES",
@@ -22,6 +22,7 @@ __all__ = [
     "encode_error",
     "encode_reply",
     "encode_request",
+    "request_notes",
 ]
 
 LOSSES: tuple[Loss, ...] = (

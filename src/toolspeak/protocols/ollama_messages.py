@@ -15,7 +15,6 @@ from ..core.model import (
     Media,
     Message,
     Note,
-    Opaque,
     Part,
     Role,
     TextPart,
@@ -27,7 +26,7 @@ from ..errors import UsageError
 from .atomic import Pairing, sent_id
 from .common import array_field, object_field, read_arguments, text_field, without
 
-__all__ = ["decode_messages", "encode_messages"]
+__all__ = ["decode_messages", "encode_images", "encode_messages"]
 
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 _KNOWN = ("role", "content", "thinking", "images", "tool_calls")
@@ -135,7 +134,7 @@ def _encode(message: Message, names: dict[str, str], ours: bool) -> Iterator[JSO
     wire: JSONObject = {"role": message.role, "content": message.text}
     if message.reasoning:
         wire["thinking"] = message.reasoning
-    images = _encode_images(message.parts)
+    images = encode_images(message.parts)
     if images:
         wire["images"] = images
     if message.calls:
@@ -152,13 +151,13 @@ def _encode_result(result: ToolResult, names: dict[str, str], ours: bool) -> JSO
         wire["tool_name"] = name
     if sent_id(result.id):
         wire["tool_call_id"] = result.id
-    images = _encode_images(result.parts)
+    images = encode_images(result.parts)
     if images:
         wire["images"] = images
     return {**wire, **result.extra} if ours else wire
 
 
-def _encode_images(parts: Iterable[Part | Media | Opaque]) -> list[str]:
+def encode_images(parts: Iterable[Part]) -> list[str]:
     """Pictures as their base64; a picture that is elsewhere cannot be sent."""
     pictures = (part.url.partition(_BASE64) for part in parts if isinstance(part, Media) and part.kind == "image")
     return [data for head, mark, data in pictures if mark and head.startswith("data:")]

@@ -53,7 +53,7 @@ class ReplyDecoder(ReplyReader):
         if self._over:
             return []
         if not self._read:  # until a line could be read, all of them may be one document
-            self._body += data
+            self._body.extend(data)
             self._head = bytes(self._body[:_HEAD])
             if len(self._body) > MAX_BODY:
                 self._fail(Failure(f"the answer is larger than {MAX_BODY} bytes", body=shorten(self._head)))

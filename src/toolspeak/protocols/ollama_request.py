@@ -9,8 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from ..core.model import JSONObject, JSONValue, Options, Request, ResponseFormat, Tool, is_object, tools_from
+from ..core.model import (
+    JSONObject,
+    JSONValue,
+    Media,
+    Message,
+    Note,
+    Options,
+    Part,
+    Request,
+    ResponseFormat,
+    Tool,
+    is_object,
+    tools_from,
+)
 from ..errors import UsageError
+from .atomic import FUNCTIONS, dropped_tools
 from .common import (
     ROUTING_FIELDS,
     array_field,
@@ -23,9 +37,9 @@ from .common import (
     to_wire,
     without,
 )
-from .ollama_messages import decode_messages, encode_messages
+from .ollama_messages import decode_messages, encode_images, encode_messages
 
-__all__ = ["PROTOCOL", "decode_request", "encode_request"]
+__all__ = ["PROTOCOL", "decode_request", "encode_request", "request_notes"]
 
 PROTOCOL: Final = "ollama"
 
@@ -120,7 +134,7 @@ def encode_request(request: Request) -> bytes:
     }
     # There is no word for a choice; what may not be called is not shown.
     if request.tool_choice.mode != "none":
-        tools = [_encode_tool(tool, ours) for tool in request.tools if ours or tool.kind in ("function", "custom")]
+        tools = [_encode_tool(tool, ours) for tool in request.tools if ours or tool.kind in FUNCTIONS]
         body |= {"tools": tools} if tools else {}
     form = request.options.response_format
     if form is not None:
@@ -136,6 +150,25 @@ def encode_request(request: Request) -> bytes:
     return to_wire(body | request.options.grammar)
 
 
+def _all_parts(message: Message) -> list[Part]:
+    return [*message.parts, *(part for result in message.results for part in result.parts)]
+
+
+def request_notes(request: Request) -> tuple[Note, ...]:
+    """What `encode_request` cannot send as it is, and what it puts in its place."""
+    notes = dropped_tools(request, request.protocol in (PROTOCOL, ""))
+    choice = request.tool_choice
+    if request.tools and choice.mode != "none" and (choice.demands or choice.allowed or not choice.parallel):
+        notes.append(Note("choice_not_sent", "there is no word for a choice of tools"))
+    parts = [part for message in request.messages for part in _all_parts(message)]
+    media = [part for part in parts if isinstance(part, Media)]
+    if len(encode_images(media)) < len(media):
+        notes.append(Note("media_dropped", "only pictures that are sent along can be sent"))
+    if request.options.n > 1:
+        notes.append(Note("answers_dropped", "only one answer is asked for"))
+    return tuple(notes)
+
+
 _PLAIN: dict[str, Callable[[Options], JSONValue]] = {
     "num_predict": lambda options: options.max_tokens,
     "temperature": lambda options: options.temperature,
@@ -147,7 +180,7 @@ _PLAIN: dict[str, Callable[[Options], JSONValue]] = {
 
 def _encode_tool(tool: Tool, ours: bool) -> JSONObject:
     extra = tool.extra if ours else {}
-    if tool.kind not in ("function", "custom"):
+    if tool.kind not in FUNCTIONS:
         return extra
     function: JSONObject = {"name": tool.name}
     if tool.description:
