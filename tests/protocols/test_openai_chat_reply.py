@@ -31,7 +31,7 @@ from toolspeak.core.model import Note, Opaque, ToolCall, Usage
 from toolspeak.protocols import openai_chat_calls, openai_chat_reply
 from toolspeak.protocols.openai_chat import ReplyDecoder, decode_error
 
-FIXTURES = Path(__file__).parent / "fixtures"
+FIXTURES = Path(__file__).parent / "fixtures" / "openai_chat"
 
 
 def call(index: int, name: str, arguments: str, identifier: str, *notes: Note) -> list[Event]:
@@ -253,7 +253,7 @@ def fixture(name: str) -> bytes:
 
 
 def test_every_fixture_has_an_expectation():
-    assert {path.name for path in FIXTURES.iterdir()} == EXPECTED.keys()
+    assert {path.name for path in FIXTURES.iterdir() if path.is_file()} == EXPECTED.keys()
 
 
 @pytest.mark.requirement("B10", "R-F7", "R-F16", "R-F19", "R-F21", "R-F22", "R-F23", "R-F24", "R-F25")
