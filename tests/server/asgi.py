@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -51,13 +51,13 @@ async def ask(
     app: App,
     method: str,
     target: str,
-    headers: Mapping[str, str] | Iterable[tuple[str, str]] = (),
+    headers: dict[str, str] | Sequence[tuple[str, str]] = (),
     body: bytes | Mapping[str, Any] = b"",
     host: str = "127.0.0.1:8788",
 ) -> Answer:
     """One request, as a server would hand it on."""
     path, _, query = target.partition("?")
-    given = headers.items() if isinstance(headers, Mapping) else headers
+    given = headers.items() if isinstance(headers, dict) else headers
     lines = [(k.lower().encode("latin-1"), v.encode("latin-1")) for k, v in given]
     scope = {
         "type": "http",

@@ -56,7 +56,7 @@ class App:
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         route = find(scope["method"], scope["path"])
-        spoken = route.face if route is not None and route.face else _NO_FACE
+        spoken = route.shape if route is not None else _NO_FACE
         try:
             caller = self._guard.check(scope, route)
             if route is None:

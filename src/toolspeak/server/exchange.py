@@ -14,8 +14,8 @@ from contextlib import aclosing
 
 import msgspec
 
-from ..core.events import CallStart, Event, fold
-from ..core.model import JSONValue, Request
+from ..core.events import CallStart, Event, Noted, fold
+from ..core.model import JSONValue, Note, Request
 from ..core.trace import Trace
 from ..errors import ToolspeakError
 from ..turn import error_after
@@ -24,7 +24,7 @@ from .asgi import ClientGone, Headers, Receive, Scope, Send, error_headers, read
 from .auth import NOBODY, Caller
 from .faces import Face
 from .gateway import Gateway, Target
-from .limits import check_body, check_request, ignored_routing
+from .limits import check_request, ignored_routing, read_object
 
 __all__ = ["Exchange", "Record"]
 
@@ -45,6 +45,7 @@ class Record(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...]
     error: str
     trace: Trace
+    notes: tuple[Note, ...] = ()
 
 
 class Exchange:
@@ -62,14 +63,14 @@ class Exchange:
         self._send = send
         self._started = False  # something has been sent
         self._last_write = 0.0
+        self._notes: list[Note] = []
         self.record: Record | None = None
 
     async def answer(self, fields: Mapping[str, JSONValue], caller: Caller = NOBODY) -> None:
         """Answer the request. `fields` are what the path says about it."""
         try:
             body = await read_body(self._scope, self._receive)
-            check_body(body)
-            request = self._face.decode(body, **fields)
+            request = self._face.decode(read_object(body), **fields)
             check_request(request)
             target = self._gateway.target(request, caller)
             self.tenant = target.tenant
@@ -124,6 +125,7 @@ class Exchange:
         self, batches: AsyncGenerator[list[Event], None], made: MadeTurn, request: Request, naming: dict[str, JSONValue]
     ) -> list[str]:
         events = [event async for batch in batches for event in batch]
+        self._notes += [event.note for event in events if type(event) is Noted]
         self._keep(made, request)
         outcome = made.turn.outcome
         assert outcome is not None
@@ -143,6 +145,7 @@ class Exchange:
         ids: list[str] = []
         async for batch in batches:
             ids += [event.id for event in batch if type(event) is CallStart]
+            self._notes += [event.note for event in batch if type(event) is Noted]
             if made.turn.outcome is None or self._started:
                 await self._say(encoder.encode(batch), made)
         outcome = made.turn.outcome
@@ -199,6 +202,7 @@ class Exchange:
             outcome.warnings,
             failure,
             outcome.trace,
+            tuple(self._notes),
         )
 
     async def _refuse(self, error: ToolspeakError) -> None:

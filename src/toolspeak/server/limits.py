@@ -6,22 +6,24 @@ Everything is counted in this process: with several, each allows as much. Above:
 
 from __future__ import annotations
 
-import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Generator
 from contextlib import aclosing, contextmanager
 
-from ..core.model import Note, Request
+from ..core.model import JSONObject, JSONValue, Note, Request, is_array, is_object
 from ..errors import UpstreamError, UsageError
-from ..protocols.common import ROUTING_FIELDS
+from ..protocols.common import ROUTING_FIELDS, parse_object
 from ..upstreams.seam import Batches, Upstream
 from .keys import Key
 
-__all__ = ["LimitedUpstream", "Limits", "Meter", "TooManyRequests", "check_body", "check_request", "ignored_routing"]
+__all__ = ["LimitedUpstream", "Limits", "Meter", "TooManyRequests", "check_request", "ignored_routing", "read_object"]
 
 #: JSON nested deeper than this is no request; llama.cpp draws the line here too.
 MOST_DEPTH = 64
+#: Lists and objects in one request; each takes many times the memory of its two bytes. The largest requests of coding
+#: agents hold some 20,000, and a large file as text may hold more of such brackets.
+MOST_CONTAINERS = 1_000_000
 #: Coding agents with every tool server plugged in list about 200 tools.
 MOST_TOOLS = 512
 #: Keys whose counts are kept. One that was not used for longest starts anew, with a full bucket.
@@ -153,27 +155,27 @@ class LimitedUpstream:
 
 # ---- how large a request may be
 
-#: A JSON string, or what there is of one at the end. Possessive, so that no text makes it go back.
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
-_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_ROUND = bytes.maketrans(b"{}", b"[]")
 
-
-def check_body(body: bytes) -> None:
-    """Refuse a body that is nested too deeply, before anything reads it.
+def read_object(body: bytes) -> JSONObject:
+    """The object that a body is, if it is neither nested too deeply nor made of too many values.
 
     Raises:
-        UsageError: it is.
+        UsageError: it is no such object.
     """
-    if body.count(b"{") + body.count(b"[") <= MOST_DEPTH:
-        return
-    brackets = _STRING.sub(b"", body).translate(_ROUND, _NO_BRACKETS)
+    # Brackets in strings count too: it is enough that no request has nearly as many.
+    if body.count(b"{") + body.count(b"[") > MOST_CONTAINERS:
+        raise UsageError(f"the body holds more than {MOST_CONTAINERS} lists and objects")
+    fields = parse_object(body)
+    level: list[JSONValue] = [fields]
     for _ in range(MOST_DEPTH):
-        if not brackets:
-            return
-        brackets = brackets.replace(b"[]", b"")  # takes away what is innermost: one level
-    if b"[" in brackets:
-        raise UsageError(f"the body is nested deeper than {MOST_DEPTH} levels")
+        level = [each for one in level for each in (one.values() if is_object(one) else one) if _holds(each)]
+        if not level:
+            return fields
+    raise UsageError(f"the body is nested deeper than {MOST_DEPTH} levels")
+
+
+def _holds(value: JSONValue) -> bool:
+    return is_object(value) or is_array(value)
 
 
 def check_request(request: Request) -> None:

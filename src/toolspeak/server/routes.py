@@ -27,6 +27,16 @@ class Route(msgspec.Struct, frozen=True):
     #: What the caller must be. Whoever adds a route and forgets this adds one for clients.
     level: Level = "client"
 
+    @property
+    def shape(self) -> str:
+        """The protocol in whose words an error is told."""
+        return self.face or _SHAPES_OF_PAGES.get(self.page.partition("_")[0], _USUAL_SHAPE)
+
+
+#: Pages are called by the protocol whose clients ask for them.
+_SHAPES_OF_PAGES = {"anthropic": "anthropic", "gemini": "gemini", "ollama": "ollama"}
+_USUAL_SHAPE = "openai_chat"
+
 
 _MODEL_REQUESTS = {
     "/chat/completions": "openai_chat",
