@@ -330,8 +330,9 @@ def nonce_is_free(nonce: str, messages: tuple[Message, ...]) -> bool:
     """Whether no text of somebody else's holds the nonce."""
     # Like `untrusted_texts`, but texts need not be gathered and told apart for this: that would read long ones twice.
     for message in messages:
-        if any(nonce in result.content for result in message.results):
-            return False
+        for result in message.results:
+            if nonce in result.content:
+                return False
         if message.role in _OTHERS and nonce in message.text:
             return False
     return True
