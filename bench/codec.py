@@ -12,7 +12,7 @@ from typing import Protocol
 
 from toolspeak.core.events import Event, TextDelta
 from toolspeak.core.model import Message, Request
-from toolspeak.protocols import anthropic
+from toolspeak.protocols import anthropic, openai_responses
 from toolspeak.protocols.openai_chat import ReplyDecoder, ReplyEncoder
 
 CHUNKS = 4096
@@ -80,9 +80,11 @@ def decoding(
     return run
 
 
-def encoding(
-    together: int, encoder: type[ReplyEncoder] | type[anthropic.ReplyEncoder] = ReplyEncoder
-) -> Callable[[], None]:
+#: The encoders that are measured.
+Face = type[ReplyEncoder] | type[anthropic.ReplyEncoder] | type[openai_responses.ReplyEncoder]
+
+
+def encoding(together: int, encoder: Face = ReplyEncoder) -> Callable[[], None]:
     events: list[Event] = [TextDelta(text) for text in _texts()]
     batches = [events[at : at + together] for at in range(0, len(events), together)]
     request = Request("some-model-7b", (Message("user"),), stream=True)
@@ -105,7 +107,21 @@ def measured(run: Callable[[], None]) -> float:
     return best / CHUNKS / 1000
 
 
+def responses(kind: str, item: str) -> list[bytes]:
+    """Events of the Responses API, each with a number of its own and padded as its service pads them."""
+    first = f'{{"type":"response.output_item.added","output_index":0,"item":{item},"sequence_number":2}}'
+    frames = [("response.output_item.added", first)]
+    for at, text in enumerate(_texts()):
+        place = f'"item_id":"item_9f2c7a1b3d5e","output_index":0,"content_index":0,"delta":"{text}","logprobs":[]'
+        rest = f'"sequence_number":{at + 3},"obfuscation":"{"x" * (at % 9)}"'
+        frames.append((kind, f'{{"type":"{kind}",{place},{rest}}}'))
+    return [f"event: {name}\ndata: {data}\n\n".encode() for name, data in frames]
+
+
 def main() -> None:
+    said = responses("response.output_text.delta", '{"type":"message","id":"item_9f2c7a1b3d5e"}')
+    item = '{"type":"function_call","id":"item_9f2c7a1b3d5e","call_id":"call_1","name":"write","arguments":""}'
+    given = responses("response.function_call_arguments.delta", item)
     text = messages("text_delta", "text", TEXT_BLOCK)
     call = messages("input_json_delta", "partial_json", CALL_BLOCK)
     rows = [
@@ -120,6 +136,11 @@ def main() -> None:
         ("decode", "Messages: arguments, one in a read", decoding(call, 1, anthropic.ReplyDecoder)),
         ("encode", "Messages: text, one event at a time", encoding(1, anthropic.ReplyEncoder)),
         ("encode", "Messages: text, sixteen events at a time", encoding(16, anthropic.ReplyEncoder)),
+        ("decode", "Responses: text, one in a read", decoding(said, 1, openai_responses.ReplyDecoder)),
+        ("decode", "Responses: text, sixteen in a read", decoding(said, 16, openai_responses.ReplyDecoder)),
+        ("decode", "Responses: arguments, one in a read", decoding(given, 1, openai_responses.ReplyDecoder)),
+        ("encode", "Responses: text, one event at a time", encoding(1, openai_responses.ReplyEncoder)),
+        ("encode", "Responses: text, sixteen events at a time", encoding(16, openai_responses.ReplyEncoder)),
     ]
     print("| half | what | µs per chunk | goal |\n|---|---|---|---|")
     for half, what, run in rows:

@@ -43,8 +43,10 @@ from .openai_responses_parts import ANNOTATION, ITEM, START
 __all__ = ["ReplyEncoder", "encode_reply"]
 
 _encode = msgspec.json.Encoder().encode
-#: What the delta of a message says besides.
+#: What stands between the delta of a message and its number, and behind that.
 _LOGPROBS = b',"logprobs":[]'
+_BEFORE_NUMBER = _LOGPROBS + b',"sequence_number":'
+_END = b"}\n\n"
 
 
 class _Call:
@@ -123,12 +125,13 @@ class ReplyEncoder:
             if live is not None and type(event) is TextDelta:
                 text = event.text
                 live.append(text)
+                number = self._sequence
+                self._sequence = number + 1
                 payload = _encode(text) if text.isascii() else to_line(text)
-                out.append(b'%b%b,"logprobs":[],"sequence_number":%d}\n\n' % (self._head, payload, self._sequence))
-                self._sequence += 1
+                out += (self._head, payload, _BEFORE_NUMBER, _encode(number), _END)
             elif not self._closed:
                 out += self._other(event)
-        return out[0] if len(out) == 1 else b"".join(out)
+        return b"".join(out)
 
     def close(self, extension: JSONObject | None = None) -> bytes:
         """The ends of what is open, and the response. `extension` goes into the response."""

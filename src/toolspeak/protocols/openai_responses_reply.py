@@ -29,7 +29,7 @@ from .framing import Template
 from .openai_responses_calls import CALL_ITEMS, Calls
 from .openai_responses_items import reasoning_of
 from .openai_responses_parts import ANNOTATION, CONTENT, ITEM, START
-from .openai_responses_wire import Numbered, Place, WireEvent, decode_event, failure_of, place_of, tidied, usage_from
+from .openai_responses_wire import Numbered, WireEvent, decode_event, failure_of, tidied, usage_from
 from .reading import Make, ReplyReader
 
 __all__ = ["ReplyDecoder"]
@@ -66,7 +66,7 @@ class ReplyDecoder(ReplyReader):
         #: Items that are complete, by number and by id.
         self._complete: set[JSONValue] = set()
         #: What the last event belongs to, if it is a delta.
-        self._delta: tuple[Place, Make] | None = None
+        self._delta: tuple[WireEvent, Make] | None = None
         self._handlers: dict[str, Callable[[WireEvent], None]] = {
             "response.output_text.delta": self._text,
             "response.output_text.done": self._text_done,
@@ -128,8 +128,8 @@ class ReplyDecoder(ReplyReader):
     def _learn(self, read: bytes, name: str, payload: bytes) -> Template | None:
         if self._delta is None:
             return None
-        place, self._repeated = self._delta
-        return Numbered.of(read, name, payload, place)
+        event, self._repeated = self._delta
+        return Numbered.of(read, name, payload, event)
 
     def _all(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -155,7 +155,7 @@ class ReplyDecoder(ReplyReader):
             return
         self._heard.add((event.output_index, event.content_index))
         self._add(TextDelta, event.delta)
-        self._delta = (place_of(event), TextDelta)
+        self._delta = (event, TextDelta)
 
     def _text_done(self, event: WireEvent) -> None:
         self._once(event.output_index, event.content_index, event.text)
@@ -181,7 +181,7 @@ class ReplyDecoder(ReplyReader):
     def _thought(self, event: WireEvent) -> None:
         if isinstance(event.delta, str) and event.delta and self._think(event):
             self._add(ReasoningDelta, event.delta)
-            self._delta = (place_of(event), ReasoningDelta)
+            self._delta = (event, ReasoningDelta)
 
     def _thought_done(self, event: WireEvent) -> None:
         known = self._thoughts.get(event.output_index)
@@ -215,7 +215,7 @@ class ReplyDecoder(ReplyReader):
         call = self._calls.find(event.output_index, event.item_id)
         self._all(call.take(event.delta))
         if call.started:
-            self._delta = (place_of(event), call.add)
+            self._delta = (event, call.add)
 
     def _arguments_done(self, event: WireEvent) -> None:
         call = self._calls.find(event.output_index, event.item_id)
