@@ -17,7 +17,7 @@ __all__ = ["Turn", "error_after"]
 
 
 class Turn:
-    """Iterate over `batches()` for the events; `outcome` is there when it is over.
+    """Iterate over `batches()` for the events; `outcome` is there with the last of them.
 
     Closing the iterator cancels whatever is under way upstream.
     """
@@ -53,6 +53,8 @@ class Turn:
         while self._actions and isinstance(following := self._actions[0], Emit):
             events += following.events
             self._actions.popleft()
+        if self._actions and isinstance(last := self._actions[0], Done):
+            self.outcome = last.outcome
         return events
 
     async def _carry_out(self, action: Ask | Stop) -> None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
+from collections.abc import MutableMapping
+from typing import Any
 
-from ..errors import ToolspeakError
-from .asgi import Receive, Scope, Send, error_headers, respond
+from ..errors import ToolspeakError, UsageError
+from .asgi import Headers, Receive, Scope, Send, error_headers, header, respond
 from .auth import Caller
-from .exchange import Exchange, Record
+from .exchange import KEEP_ALIVE_SECONDS, Exchange, Record
 from .faces import face
 from .gateway import Gateway
 from .guard import Guard
@@ -27,13 +29,32 @@ _log = logging.getLogger("toolspeak.server")
 _KEPT_RECORDS = 500
 #: The shape of an error on a path that belongs to no protocol.
 _NO_FACE = "openai_chat"
+#: Who is told to speak another protocol is told which.
+_UPGRADES: dict[int, Headers] = {426: [(b"upgrade", b"HTTP/1.1"), (b"connection", b"upgrade")]}
+
+
+class NoWebSocket(UsageError):
+    """A model request that wants to be a WebSocket: clients that hear this use HTTP."""
+
+    status = 426
 
 
 class App:
-    """The proxy as an ASGI application."""
+    """The proxy as an ASGI application.
 
-    def __init__(self, gateway: Gateway, guard: Guard | None = None, limits: Limits | None = None) -> None:
+    Args:
+        keep_alive: seconds after which a silent stream says something.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        guard: Guard | None = None,
+        limits: Limits | None = None,
+        keep_alive: float = KEEP_ALIVE_SECONDS,
+    ) -> None:
         self._gateway = gateway
+        self._keep_alive = keep_alive
         self._guard = guard or Guard()
         self._limits = limits or Limits()
         #: By whose they are and by their ids.
@@ -57,9 +78,12 @@ class App:
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         route = find(scope["method"], scope["path"])
         spoken = route.shape if route is not None else _NO_FACE
+        if scope["method"] == "HEAD":
+            send = _without_body(send)
         try:
             caller = self._guard.check(scope, route)
             if route is None:
+                _refuse_websocket(scope)
                 await self._pages.missing(scope, send)
             elif route.face:
                 await self._answer(route, caller, scope, receive, send)
@@ -67,11 +91,12 @@ class App:
                 await self._pages.show(route, caller, scope, receive, send)
         except ToolspeakError as error:
             status, body = face(spoken).error(error)
-            await respond(send, status, body, headers=error_headers(error))
+            await respond(send, status, body, headers=[*error_headers(error), *_UPGRADES.get(status, ())])
 
     async def _answer(self, route: Route, caller: Caller, scope: Scope, receive: Receive, send: Send) -> None:
         gateway = self._gateway
-        exchange = Exchange(gateway, face(route.face), scope, receive, send)
+        spoken = face(route.face, scope["query_string"])
+        exchange = Exchange(gateway, spoken, scope, receive, send, self._keep_alive)
         with self._limits.counted(caller.key), gateway.lease():
             await exchange.answer(route.fields, caller)
         if exchange.record is not None:
@@ -91,3 +116,21 @@ class App:
                 await self._gateway.close()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
+
+
+def _refuse_websocket(scope: Scope) -> None:
+    """Refuse to upgrade on a path where a model is asked."""
+    route = find("POST", scope["path"]) if header(scope, b"upgrade").lower() == "websocket" else None
+    if route is not None and route.face:
+        raise NoWebSocket("this is not served over a WebSocket", hint="POST the request")
+
+
+def _without_body(send: Send) -> Send:
+    """Sends everything but the body."""
+
+    async def bodiless(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.body":
+            message = {**message, "body": b""}
+        await send(message)
+
+    return bodiless

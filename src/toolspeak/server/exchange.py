@@ -1,12 +1,15 @@
 """One model request through the proxy: decoded, carried out, encoded, whatever happens in between.
 
 Nothing leaves before the first events are there, so that an upstream that fails at once is answered with its
-real status. A client that goes away cancels everything upstream. Above: `app`. Below: `faces`, `gateway`, `turn`.
+real status; whoever has waited long for them gets a stream that has begun and says nothing yet. A client that goes
+away cancels everything upstream. What one read of the upstream brings is one write, and the next read waits until the
+client takes it. Above: `app`. Below: `faces`, `gateway`, `turn`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, Mapping
@@ -14,7 +17,7 @@ from contextlib import aclosing
 
 import msgspec
 
-from ..core.events import CallStart, Event, Noted, fold
+from ..core.events import CallStart, Event, Failure, Noted, fold
 from ..core.model import JSONValue, Note, Request
 from ..core.trace import Trace
 from ..errors import ToolspeakError
@@ -22,14 +25,19 @@ from ..turn import error_after
 from ..turn_maker import MadeTurn
 from .asgi import ClientGone, Headers, Receive, Scope, Send, error_headers, read_body, respond
 from .auth import NOBODY, Caller
-from .faces import Face
+from .faces import Encoder, Face
 from .gateway import Gateway, Target
 from .limits import check_request, ignored_routing, read_object
 
-__all__ = ["Exchange", "Record"]
+__all__ = ["KEEP_ALIVE_SECONDS", "Exchange", "Record"]
 
-#: An idle stream says something this often, so that no proxy in between takes it for dead.
+_log = logging.getLogger("toolspeak.server")
+#: A silent stream says something this often, so that no proxy in between takes it for dead.
 KEEP_ALIVE_SECONDS = 15.0
+#: Looks at a stream in each such time: one that was silent from one look to the next is silent.
+_LOOKS = 2
+#: Looks without a word after which a stream begins, though nobody knows yet how it goes on. Proxies wait 60 s.
+_LOOKS_BEFORE_START = 4
 #: The header that says what was done fits every server's limits.
 _MAX_EXTENSION = 2048
 
@@ -49,22 +57,42 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class Exchange:
-    """One request and its answer."""
+    """One request and its answer.
 
-    def __init__(self, gateway: Gateway, face: Face, scope: Scope, receive: Receive, send: Send) -> None:
+    Args:
+        keep_alive: seconds after which a silent stream says something.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        face: Face,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        keep_alive: float = KEEP_ALIVE_SECONDS,
+    ) -> None:
         #: 128 random bits: nobody finds another's by guessing.
         self.id = secrets.token_hex(16)
         #: Whose request it is, once that is known.
         self.tenant = ""
+        self.record: Record | None = None
         self._gateway = gateway
         self._face = face
         self._scope = scope
         self._receive = receive
         self._send = send
+        self._look = keep_alive / _LOOKS
         self._started = False  # something has been sent
-        self._last_write = 0.0
+        self._gone = False  # the client is
         self._notes: list[Note] = []
-        self.record: Record | None = None
+        self._writes = 0
+        self._writing = False
+        #: Writes the answer, if it is a stream.
+        self._encoder: Encoder | None = None
+        #: Set while nobody but the turn itself writes.
+        self._floor = asyncio.Event()
+        self._floor.set()
 
     async def answer(self, fields: Mapping[str, JSONValue], caller: Caller = NOBODY) -> None:
         """Answer the request. `fields` are what the path says about it."""
@@ -76,39 +104,62 @@ class Exchange:
             self.tenant = target.tenant
             asked = msgspec.structs.replace(request, model=target.maker.reached.model)
             made = target.maker.make(asked, target.settings, target.tenant, ignored_routing(request))
+            self._face.check(request, made.plan.kind, target.maker.reached.protocol)
             await self._watched(made, target, request)
         except ToolspeakError as error:
             await self._refuse(error)
+        except Exception:  # a mistake of ours: the client hears of it in its own protocol, we read it in the log
+            _log.exception("the request %s failed", self.id)
+            await self._refuse(ToolspeakError(f"an error inside toolspeak; its log tells more about {self.id}"))
+
+    # ---- somebody listens, or nobody
 
     async def _watched(self, made: MadeTurn, target: Target, request: Request) -> None:
         """Carry the turn out while somebody listens."""
-        work = asyncio.ensure_future(self._carry_out(made, target, request))
-        watch = asyncio.ensure_future(self._watch(work))
+        task = asyncio.current_task()
+        assert task is not None
+        watch = asyncio.ensure_future(self._watch(task, made))
         try:
-            await work
+            await self._carry_out(made, target, request)
         except asyncio.CancelledError:
-            if not watch.done():  # it is we who are cancelled, not the client who left
-                work.cancel()
+            if not self._gone or task.uncancel():  # it is we who are to end, not the client who left
                 raise
         finally:
             watch.cancel()
+            self._keep(made, request)
 
-    async def _watch(self, work: asyncio.Future[None]) -> None:
-        """Wait for the client to go away; keep its connection alive until then."""
+    async def _watch(self, task: asyncio.Task[None], made: MadeTurn) -> None:
+        """Wait for the client to go away; until then, look after its stream."""
+        silent = 0
+        writes = self._writes
         while True:
             try:
-                message = await asyncio.wait_for(self._receive(), KEEP_ALIVE_SECONDS)
+                async with asyncio.timeout(self._look):
+                    message = await self._receive()
             except TimeoutError:
-                await self._keep_alive()
+                silent = silent + 1 if self._writes == writes and not self._writing else 0
+                if silent >= (1 if self._started else _LOOKS_BEFORE_START):
+                    await self._stay_alive(made)
+                writes = self._writes
                 continue
             if message["type"] == "http.disconnect":
-                work.cancel()
+                self._gone = True
+                task.cancel()
                 return
 
-    async def _keep_alive(self) -> None:
-        idle = time.monotonic() - self._last_write
-        if self._started and self._face.keep_alive and idle >= KEEP_ALIVE_SECONDS / 2:
-            await self._write(self._face.keep_alive)
+    async def _stay_alive(self, made: MadeTurn) -> None:
+        """Say something that means nothing."""
+        if self._encoder is None:  # an answer in one piece has no place for it
+            return
+        self._floor.clear()
+        try:
+            filler = self._face.keep_alive if self._started else self._face.filler
+            await self._begin(made)
+            await self._send({"type": "http.response.body", "body": filler, "more_body": True})
+        except OSError:  # the client is gone, as will be told in a moment
+            pass
+        finally:
+            self._floor.set()
 
     # ---- the two shapes of an answer
 
@@ -116,62 +167,93 @@ class Exchange:
         naming = {"id": self._face.id_prefix + self.id, "created": int(time.time()), "model": request.model}
         async with aclosing(made.turn.batches()) as batches:
             if request.stream:
-                ids = await self._stream(batches, made, request, naming)
+                await self._stream(batches, made, target, self._face.encoder(request, **naming))
             else:
-                ids = await self._whole(batches, made, request, naming)
-        target.maker.conversation.remember(target.tenant, made.request, ids)
+                await self._whole(batches, made, target, request, naming)
 
     async def _whole(
-        self, batches: AsyncGenerator[list[Event], None], made: MadeTurn, request: Request, naming: dict[str, JSONValue]
-    ) -> list[str]:
+        self,
+        batches: AsyncGenerator[list[Event], None],
+        made: MadeTurn,
+        target: Target,
+        request: Request,
+        naming: dict[str, JSONValue],
+    ) -> None:
         events = [event async for batch in batches for event in batch]
         self._notes += [event.note for event in events if type(event) is Noted]
-        self._keep(made, request)
         outcome = made.turn.outcome
         assert outcome is not None
         error = error_after(outcome)
         if error is not None:
             raise error
         reply = msgspec.structs.replace(fold(events), requests=outcome.requests, warnings=outcome.warnings)
+        target.maker.conversation.remember(target.tenant, made.request, [call.id for call in reply.calls])
         body = self._face.reply(reply, request, **naming)
         self._started = True
         await respond(self._send, 200, body, headers=self._extension(made))
-        return [call.id for call in reply.calls]
 
     async def _stream(
-        self, batches: AsyncGenerator[list[Event], None], made: MadeTurn, request: Request, naming: dict[str, JSONValue]
-    ) -> list[str]:
-        encoder = self._face.encoder(request, **naming)
+        self, batches: AsyncGenerator[list[Event], None], made: MadeTurn, target: Target, encoder: Encoder
+    ) -> None:
+        self._encoder = encoder
+        turn = made.turn
         ids: list[str] = []
+        last: list[Event] = []
         async for batch in batches:
-            ids += [event.id for event in batch if type(event) is CallStart]
-            self._notes += [event.note for event in batch if type(event) is Noted]
-            if made.turn.outcome is None or self._started:
-                await self._say(encoder.encode(batch), made)
-        outcome = made.turn.outcome
-        assert outcome is not None
-        self._keep(made, request)
-        error = error_after(outcome)
+            for event in batch:
+                if type(event) is CallStart:
+                    ids.append(event.id)
+                elif type(event) is Noted:
+                    self._notes.append(event.note)
+            if turn.outcome is not None:
+                last = batch
+            elif data := encoder.encode(batch):
+                if not self._started:
+                    await self._begin(made)
+                await self._write(data)
+        assert turn.outcome is not None
+        error = error_after(turn.outcome)
         if error is not None and not self._started:
             raise error
-        await self._say(encoder.close(self._told(made)), made, last=True)
-        return ids
+        # Before the client can ask about them.
+        target.maker.conversation.remember(target.tenant, made.request, ids)
+        end = encoder.encode(last) + encoder.close(self._told(made))
+        await self._begin(made)
+        await self._write(end, more=False)
 
-    async def _say(self, data: bytes, made: MadeTurn, *, last: bool = False) -> None:
-        if not self._started and (data or last):
-            self._started = True
-            headers = [
-                (b"content-type", self._face.stream_type),
-                (b"cache-control", b"no-store"),
-                *self._extension(made),
-            ]
-            await self._send({"type": "http.response.start", "status": 200, "headers": headers})
-        if data or last:
-            await self._write(data, more=not last)
+    # ---- writing
+
+    async def _begin(self, made: MadeTurn) -> None:
+        """The head of a stream, once."""
+        if self._started:
+            return
+        self._started = True
+        kind = (b"content-type", self._face.stream_type)
+        headers = [kind, (b"cache-control", b"no-store"), *self._extension(made)]
+        await self._send({"type": "http.response.start", "status": 200, "headers": headers})
 
     async def _write(self, data: bytes, *, more: bool = True) -> None:
-        self._last_write = time.monotonic()
-        await self._send({"type": "http.response.body", "body": data, "more_body": more})
+        if not self._floor.is_set():
+            await self._floor.wait()
+        self._writes += 1
+        self._writing = True
+        try:
+            await self._send({"type": "http.response.body", "body": data, "more_body": more})
+        except OSError as error:
+            raise ClientGone("the client closed its connection") from error
+        self._writing = False
+
+    async def _refuse(self, error: ToolspeakError) -> None:
+        if isinstance(error, ClientGone) or self._gone:
+            return
+        if self._started:
+            if self._encoder is not None:  # it ends with the error, and without the mark of a good end
+                await self._write(self._encoder.encode([Failure(str(error))]), more=False)
+            return
+        status, body = self._face.error(error)
+        self._started = True
+        told = (b"x-toolspeak", msgspec.json.encode({"id": self.id}))
+        await respond(self._send, status, body, headers=[told, *error_headers(error)])
 
     # ---- what is told beside the answer
 
@@ -183,32 +265,17 @@ class Exchange:
 
     def _extension(self, made: MadeTurn) -> Headers:
         """The header that says what was done, in ASCII and short."""
-        told = self._told(made)
-        text = msgspec.json.encode(told)
+        text = msgspec.json.encode(self._told(made))
         if len(text) > _MAX_EXTENSION or not text.isascii():
             text = msgspec.json.encode({"id": self.id, "plan": made.plan.kind})
         return [(b"x-toolspeak", text)]
 
     def _keep(self, made: MadeTurn, request: Request) -> None:
-        outcome = made.turn.outcome
-        assert outcome is not None
-        failure = outcome.failure.message if outcome.failure is not None else ""
-        self.record = Record(
-            self.id,
-            self._face.name,
-            request.model,
-            made.plan.kind,
-            outcome.requests,
-            outcome.warnings,
-            failure,
-            outcome.trace,
-            tuple(self._notes),
-        )
-
-    async def _refuse(self, error: ToolspeakError) -> None:
-        if isinstance(error, ClientGone) or self._started:
+        plan, outcome = made.plan, made.turn.outcome
+        about = (self.id, self._face.name, request.model, plan.kind)
+        if outcome is None:
+            error = "the client went away" if self._gone else "it was broken off"
+            self.record = Record(*about, 0, (), error, Trace(plan.kind, plan.rule, plan.why), tuple(self._notes))
             return
-        status, body = self._face.error(error)
-        self._started = True
-        told = (b"x-toolspeak", msgspec.json.encode({"id": self.id}))
-        await respond(self._send, status, body, headers=[told, *error_headers(error)])
+        failure = outcome.failure.message if outcome.failure is not None else ""
+        self.record = Record(*about, outcome.requests, outcome.warnings, failure, outcome.trace, tuple(self._notes))

@@ -6,15 +6,16 @@ Above: `exchange`. Below: the codecs under `protocols`, each imported when it is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Protocol
+from urllib.parse import parse_qsl
 
 import msgspec
 
 from ..core.events import Event
 from ..core.model import JSONValue, Request
-from ..errors import ToolspeakError
+from ..errors import ToolspeakError, UsageError
 
 __all__ = ["Encoder", "Face", "face"]
 
@@ -39,40 +40,77 @@ class Face(msgspec.Struct, frozen=True):
     encoder: Callable[..., Encoder]
     reply: Callable[..., bytes]
     error: Callable[[ToolspeakError], tuple[int, bytes]]
+    #: Whether a request means what only a store of earlier answers can tell.
+    needs_store: Callable[[Request], bool]
     #: What an id of an answer begins with.
     id_prefix: str
-    #: The content type of a stream, and what keeps an idle one alive.
-    stream_type: bytes = b"text/event-stream; charset=utf-8"
-    keep_alive: bytes = b": keep-alive\n\n"
+    #: The content type of a stream, what keeps an idle one alive, and what does before anything else was said.
+    stream_type: bytes
+    keep_alive: bytes
+    filler: bytes
+
+    def check(self, request: Request, plan: str, upstream: str) -> None:
+        """Refuse what nobody can answer.
+
+        Raises:
+            UsageError: the request speaks of an earlier answer that nobody has kept.
+        """
+        if self.needs_store(request) and not (upstream == self.name and plan in _UNTOUCHED):
+            hint = "send the whole conversation in `input`, and not in the background"
+            raise UsageError("earlier responses are not kept here", hint=hint)
+
+
+#: Plans with which an upstream of the same protocol gets what its own client would send.
+_UNTOUCHED = ("pass", "native")
 
 
 class _Row(msgspec.Struct, frozen=True):
     id_prefix: str
     stream_type: bytes = b"text/event-stream; charset=utf-8"
-    keep_alive: bytes = b": keep-alive\n\n"
+    filler: bytes = b": keep-alive\n\n"
+    #: Where it differs once the answer has begun.
+    keep_alive: bytes = b""
+    #: The codec, where it is called differently, and what its encoder is told.
+    codec: str = ""
+    fields: Mapping[str, JSONValue] = {}
 
 
 _ROWS = {
     "openai_chat": _Row("chatcmpl-"),
     "openai_responses": _Row("resp_"),
     "anthropic": _Row("msg_", keep_alive=b'event: ping\ndata: {"type":"ping"}\n\n'),
-    "gemini": _Row(""),
-    "ollama": _Row("", b"application/x-ndjson", b""),
+    # Google's clients take every line that is not empty for data, a comment too.
+    "gemini": _Row("", filler=b"\r\n"),
+    # A line holds one value, and white space before a value means nothing, in lines as in a list.
+    "ollama": _Row("", b"application/x-ndjson", b" "),
+    "gemini_list": _Row("", b"application/json", b" ", codec="gemini", fields={"sse": False}),
 }
 
 
+def face(name: str, query: bytes = b"") -> Face:
+    """The face of that name, for a client that asks with this query."""
+    if name == "gemini" and ("alt", "sse") not in parse_qsl(query.decode("latin-1")):
+        return _made("gemini_list")  # without `alt=sse` a stream of Google's is one long list
+    return _made(name)
+
+
 @cache
-def face(name: str) -> Face:
-    """The face of that name."""
+def _made(name: str) -> Face:
     row = _ROWS[name]
-    codec = import_module(f"toolspeak.protocols.{name}")
+    codec = import_module(f"toolspeak.protocols.{row.codec or name}")
     return Face(
-        name,
+        row.codec or name,
         codec.decode_request,
-        codec.ReplyEncoder,
+        partial(codec.ReplyEncoder, **row.fields) if row.fields else codec.ReplyEncoder,
         codec.encode_reply,
         codec.encode_error,
+        getattr(codec, "needs_store", _never),
         row.id_prefix,
         row.stream_type,
-        row.keep_alive,
+        row.keep_alive or row.filler,
+        row.filler,
     )
+
+
+def _never(request: Request) -> bool:
+    return False
