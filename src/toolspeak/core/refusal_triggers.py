@@ -5,7 +5,7 @@ strings that a pattern demands, the one that ordinary texts hold least often is 
 expression without repetition, so an ordinary answer is known for one after a single pass over a bounded text.
 
 The notation is that of `refusal_words`. What is not understood here demands nothing; a pattern that demands nothing, or
-only what every text holds, is its own trigger. Above: `refusals`. Below: nothing.
+only what every text holds, is its own trigger. Above: `refusals`. Below: `refusal_view`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from itertools import product
 
 import msgspec
 
-__all__ = ["MARK", "TriggerReader", "Triggers", "matcher"]
+from .refusal_view import NAME
+
+__all__ = ["TriggerReader", "Triggers", "matcher"]
 
 #: Alternatives that are spelled out before a pattern is cut into parts. More would make the expression slow.
 MAX_SPELLED = 200
@@ -29,8 +31,6 @@ EVERYDAY, _SET = 3, "["
 _COMMON_WEIGHT = 1
 #: Stands in a trigger for the end of a word.
 _END = "\b"
-#: Stands in patterns for the name of a tool. Whoever searches looks for names first, so it is no trigger.
-MARK = "⌘"
 
 _Strings = frozenset[str]
 _NOTHING: _Strings = frozenset({""})
@@ -236,8 +236,8 @@ class _Run:
         """The strings as triggers: each from the beginning of a word, where words are told apart."""
         found: set[str] = set()
         for string in strings:
-            if MARK in string:
-                continue
+            if NAME in string:
+                continue  # whoever searches has looked for names of tools already
             trigger = string if self._reader.spaceless else _from_word(string, at_word)
             if not trigger:
                 return None
