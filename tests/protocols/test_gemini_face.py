@@ -234,6 +234,9 @@ NAMES = st.sampled_from(["f", "g"])
 ARGUMENTS = st.dictionaries(TEXTS, st.integers(0, 9) | TEXTS, max_size=2)
 
 
+REASONS: list[FinishReason] = ["stop", "length", "content_filter"]
+
+
 @st.composite
 def turns(draw: st.DrawFn) -> list[Event]:
     events: list[Event] = []
@@ -261,8 +264,7 @@ def turns(draw: st.DrawFn) -> list[Event]:
         events.append(seen("candidate", {"citationMetadata": {"x": 1}}))
     if draw(st.booleans()):
         events += [seen("usage", {"thoughtsTokenCount": 2}), UsageSeen(Usage(5, 9, 3))]
-    reason = draw(st.sampled_from(["stop", "length", "content_filter"]))
-    return [*events, Finish(reason)]
+    return [*events, Finish(draw(st.sampled_from(REASONS)))]
 
 
 def suffered(reply: Reply) -> Reply:

@@ -723,7 +723,8 @@ def media(part: Any) -> Any:
 
 
 def reasoning(message: Message) -> Message:
-    thoughts = [part.data["text"] for part in message.parts if is_thought(part)]
+    parts: list[Any] = list(message.parts)
+    thoughts = [part.data["text"] for part in parts if is_thought(part)]
     if message.reasoning and not thoughts:
         part = Opaque(PART, {"text": message.reasoning, "thought": True})
         return replace(message, parts=(part, *message.parts))

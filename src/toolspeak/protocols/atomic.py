@@ -76,17 +76,15 @@ class WholeCalls:
 
     def feed(self, event: CallStart | CallArgs | CallEnd) -> ToolCall | None:
         """The call that this event completes; None when it completes none that may be used."""
-        match event:
-            case CallStart(index):
-                self._open[index] = (event, [])
-            case CallArgs(index, fragment):
-                self._open[index][1].append(fragment)
-            case CallEnd(index, valid):
-                start, fragments = self._open.pop(index)
-                arguments = read_json("".join(fragments) or "{}")
-                if valid and is_object(arguments):
-                    return ToolCall(start.name, arguments, start.id)
-        return None
+        if isinstance(event, CallStart):
+            self._open[event.index] = (event, [])
+            return None
+        if isinstance(event, CallArgs):
+            self._open[event.index][1].append(event.fragment)
+            return None
+        start, fragments = self._open.pop(event.index)
+        arguments = read_json("".join(fragments) or "{}")
+        return ToolCall(start.name, arguments, start.id) if event.valid and is_object(arguments) else None
 
 
 def whole_call(index: int, name: str, identifier: str, given: JSONValue) -> Iterator[Event]:

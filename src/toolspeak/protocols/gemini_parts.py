@@ -78,14 +78,12 @@ def encode_parts(parts: Iterable[Part], ours: bool) -> list[JSONObject]:
 
 
 def _encode(part: Part, ours: bool) -> JSONObject | None:
-    match part:
-        case Opaque(kind, data):
-            return data if ours and kind == PART and is_object(data) else None
-        case TextPart(text, extra):
-            extra = extra if ours else {}
-            return {"text": text, **extra} if text or extra else None
-        case Media():
-            return encode_media(part, ours)
+    if isinstance(part, Media):
+        return encode_media(part, ours)
+    if isinstance(part, Opaque):
+        return part.data if ours and part.kind == PART and is_object(part.data) else None
+    extra = part.extra if ours else {}
+    return {"text": part.text, **extra} if part.text or extra else None
 
 
 def encode_media(media: Media, ours: bool) -> JSONObject:
