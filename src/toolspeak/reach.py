@@ -11,7 +11,7 @@ from typing import TypeAlias, cast
 import msgspec
 
 from .config import Config
-from .errors import ConfigError, UsageError
+from .errors import UsageError
 from .plugins import Plugins
 from .upstreams.function import FunctionUpstream, ModelFunction
 from .upstreams.seam import Upstream
@@ -85,12 +85,8 @@ def codec_of(protocol: str) -> str:
     Raises:
         UsageError: no upstream speaks it.
     """
-    from .upstreams.codecs import codec
-
-    name = _CODECS.get(protocol, "")
-    try:
-        codec(name)
-    except ConfigError:
+    name = _CODECS.get(protocol)
+    if name is None:
         hint = "use its OpenAI-compatible address as `base_url`, with the protocol `openai`"
-        raise UsageError(f"the protocol `{protocol}` is not spoken yet", hint=hint) from None
+        raise UsageError(f"the protocol `{protocol}` is not spoken", hint=hint)
     return name

@@ -104,7 +104,7 @@ class Parrot:
         self.text = text
         self.base_url = base_url
         self.asked: list[Request] = []
-        self.closed = False
+        self.closed = asyncio.Event()
         self.held: asyncio.Event | None = None
         self.reached = asyncio.Event()
 
@@ -120,7 +120,7 @@ class Parrot:
         yield [ts.Finish("stop")]
 
     async def close(self) -> None:
-        self.closed = True
+        self.closed.set()
 
 
 def line(name: str, upstream: Upstream, **fields: Any) -> Line:

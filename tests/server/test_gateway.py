@@ -329,14 +329,14 @@ def test_requests_under_way_end_where_they_began_when_the_gateway_is_replaced():
         await asyncio.sleep(0)
         assert (await ask(app, "POST", CHAT, {}, HELLO)).json["choices"][0]["message"]["content"] == "new"
         assert [each["id"] for each in (await ask(app, "GET", "/v1/models")).json["data"]] == ["m"]
-        assert not old.closed
+        assert not old.closed.is_set()
         old.held.set()
         answer = await first
         assert b'"old"' in answer.body
         assert b"[DONE]" in answer.body
         await replaced
-        assert old.closed
-        assert not new.closed
+        assert old.closed.is_set()
+        assert not new.closed.is_set()
 
     run(scenario())
 
@@ -347,7 +347,7 @@ def test_a_gateway_that_nobody_uses_is_closed_at_once():
         app = app_of(line("one", parrot))
         await ask(app, "POST", CHAT, {}, HELLO)
         await app.replace(gateway())
-        assert parrot.closed
+        assert parrot.closed.is_set()
 
     run(scenario())
 
@@ -359,7 +359,7 @@ def test_everything_dialled_is_closed_at_the_end():
     target = made.target(Request("m", ()), Caller(own=(Credential("x-api-key", Secret("sk-own")),)))
     assert isinstance(target.maker.reached.upstream, LimitedUpstream)
     run(made.close())
-    assert parrot.closed
+    assert parrot.closed.is_set()
 
 
 def test_what_may_not_be_is_told_apart():

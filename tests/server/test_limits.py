@@ -196,7 +196,7 @@ def test_a_limited_upstream_is_its_upstream_otherwise():
     assert (limited.provider, limited.base_url) == (parrot.provider, parrot.base_url)
     assert "Parrot" in repr(limited)
     run(limited.close())
-    assert parrot.closed
+    assert parrot.closed.is_set()
 
 
 # ---- sizes
