@@ -7,9 +7,10 @@ and reads bytes.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from tests.server.live import DESCRIPTIONS, QUESTION, SCHEMAS
 
@@ -35,16 +36,20 @@ class Seen:
     raw: list[Any] = field(default_factory=list[Any])
 
 
-class Speaker(Protocol):
+class Speaker(ABC):
     """A client of one protocol."""
 
     name: str
     #: Why it ends with calls, and without.
     reasons: tuple[str, str]
 
+    @abstractmethod
     def path(self, stream: bool) -> str: ...
+    @abstractmethod
     def ask(self, stream: bool, tools: bool = True) -> dict[str, Any]: ...
+    @abstractmethod
     def tell(self, asked: dict[str, Any], seen: Seen, results: dict[str, str]) -> dict[str, Any]: ...
+    @abstractmethod
     def read(self, data: bytes, stream: bool) -> Seen: ...
 
 
@@ -59,7 +64,7 @@ def sse(data: bytes) -> list[tuple[str, str]]:
     return found
 
 
-class Chat:
+class Chat(Speaker):
     name = "openai_chat"
     reasons = ("tool_calls", "stop")
 
@@ -119,7 +124,7 @@ class Chat:
         return seen
 
 
-class Responses:
+class Responses(Speaker):
     name = "openai_responses"
     reasons = ("completed", "completed")
 
@@ -172,7 +177,7 @@ class Responses:
         return seen
 
 
-class Messages:
+class Messages(Speaker):
     name = "anthropic"
     reasons = ("tool_use", "end_turn")
 
@@ -242,7 +247,7 @@ class Messages:
         return seen
 
 
-class Gemini:
+class Gemini(Speaker):
     name = "gemini"
     reasons = ("STOP", "STOP")
 
@@ -285,7 +290,7 @@ class Gemini:
         return seen
 
 
-class Ollama:
+class Ollama(Speaker):
     name = "ollama"
     reasons = ("stop", "stop")
 

@@ -66,6 +66,10 @@ class App:
         old, self._gateway = self._gateway, gateway
         await old.retire()
 
+    async def close(self) -> None:
+        """Free what is held; for whoever runs it without a server that does."""
+        await self._gateway.close()
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind = scope["type"]
         if kind == "http":
@@ -113,7 +117,7 @@ class App:
             if message["type"] == "lifespan.startup":
                 await send({"type": "lifespan.startup.complete"})
             else:
-                await self._gateway.close()
+                await self.close()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
