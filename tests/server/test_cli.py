@@ -1,0 +1,120 @@
+"""`toolspeak keys` and the start of `toolspeak serve`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.server.asgi import HELLO, ask, bearer, run
+from toolspeak.cli import main
+from toolspeak.server.keys import Keys
+from toolspeak.state import FileState
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "TOOLSPEAK_CONFIG", "TOOLSPEAK_STATE_FILE", "OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def keys_in(home: Path) -> Keys:
+    return Keys(FileState(home / ".local" / "state" / "toolspeak" / "state.json"))
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+@pytest.mark.requirement("R-T19")
+def test_a_key_is_printed_once_and_holds(home: Path):
+    made = invoke("keys", "new", "anna", "--models", "qwen*, fast,", "--rate", "60", "--concurrency", "4")
+    assert made.exit_code == 0
+    key = keys_in(home).find(made.stdout.strip())
+    assert key is not None
+    assert (key.name, key.models, key.rate, key.concurrency, key.admin) == ("anna", ("qwen*", "fast"), 60, 4, False)
+    listed = invoke("keys", "list")
+    assert "anna  (qwen*, fast; 60 a minute; 4 at a time)" in listed.stdout
+    assert made.stdout.strip() not in listed.output
+    assert made.stdout.strip() not in made.stderr
+
+
+def test_keys_are_listed_as_json_and_revoked(home: Path):
+    invoke("keys", "new", "anna")
+    text = invoke("keys", "new", "root", "--admin").stdout.strip()
+    assert [key["name"] for key in json.loads(invoke("keys", "list", "--json").stdout)] == ["anna", "root"]
+    assert "root  (all models; admin)" in invoke("keys", "list").stdout
+    assert invoke("keys", "revoke", "root").exit_code == 0
+    assert keys_in(home).find(text) is None
+    wrong = invoke("keys", "revoke", "root")
+    assert (wrong.exit_code, wrong.stderr.splitlines()[0]) == (2, "error: there is no key `root`")
+
+
+def test_a_name_that_is_taken_is_an_error_with_a_hint(home: Path):
+    invoke("keys", "new", "anna")
+    assert "hint: revoke it first" in invoke("keys", "new", "anna").stderr
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    calls: list[Any] = []
+    monkeypatch.setattr("toolspeak.server.run.serve", lambda *arguments: calls.append(arguments))
+    monkeypatch.setattr("toolspeak.server.logs.set_up", lambda secrets: calls.append(secrets))
+    return calls
+
+
+@pytest.mark.requirement("R-T9")
+@pytest.mark.parametrize("flags", [("--host", "0.0.0.0"), ("--host", "::"), ("--require-key",)])
+def test_a_server_for_others_does_not_start_while_nobody_has_a_key(home: Path, started: list[Any], flags: tuple[str]):
+    refused = invoke("serve", "--upstream", "http://127.0.0.1:9/v1", *flags)
+    assert refused.exit_code == 2
+    assert "toolspeak keys new" in refused.stderr
+    assert len(started) == 1  # the log, but no server
+    key = invoke("keys", "new", "anna").stdout.strip()
+    assert invoke("serve", "--upstream", "http://127.0.0.1:9/v1", *flags).exit_code == 0
+    app = started[-1][0]
+    assert run(ask(app, "GET", "/v1/models")).status == 401
+    assert run(ask(app, "GET", "/v1/models", bearer(key))).status == 200
+
+
+def test_the_configuration_is_read_again_for_each_new_gateway(home: Path, started: list[Any]):
+    file = home / ".config" / "toolspeak" / "config.toml"
+    file.parent.mkdir(parents=True)
+
+    def write(model: str) -> None:
+        text = f'[upstreams.u]\nbase_url = "http://127.0.0.1:9/v1"\nmodels = ["{model}"]\napi_key = "sk-of-{model}-000"'
+        file.write_text(text, encoding="utf-8")
+        file.chmod(0o600)
+
+    write("one")
+    assert invoke("serve").exit_code == 0
+    secrets, (app, host, port, remake) = started
+    assert (host, port) == ("127.0.0.1", 8788)
+    assert [each["id"] for each in run(ask(app, "GET", "/v1/models")).json["data"]] == ["one"]
+    assert "sk-of-one-000" in [secret.reveal() for secret in secrets()]
+    write("two")
+    assert list(remake().models()) == ["two"]
+    assert "sk-of-two-000" in [secret.reveal() for secret in secrets()]
+
+
+def test_what_an_untrusted_file_wanted_is_said_at_the_start(home: Path, started: list[Any]):
+    (home / "toolspeak.toml").write_text('[upstreams.x]\nbase_url = "http://evil.test/v1"', encoding="utf-8")
+    result = invoke("serve", "--upstream", "http://127.0.0.1:9/v1")
+    assert result.exit_code == 0
+    assert "cannot set `upstreams` until it is trusted" in result.stderr
+
+
+def test_a_configuration_that_cannot_be_is_an_error(home: Path, started: list[Any]):
+    assert "nobody knows where" in invoke("serve", "--model", "unknown:m").stderr
+    assert run(ask(_app(started), "POST", "/v1/chat/completions", {}, {**HELLO, "model": ""})).status == 404
+
+
+def _app(started: list[Any]) -> Any:
+    invoke("serve", "--upstream", "http://127.0.0.1:9/v1")
+    return started[-1][0]
