@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -382,6 +383,51 @@ def test_the_pieces_of_a_custom_tools_text_are_json_also_by_the_shortcut():
 def test_the_shortcut_for_texts_never_changes_what_is_read(odd: bytes):
     data = delta("a") + odd + delta("b") + END
     assert joined(event for read in feeding(delta("a"), odd, delta("b"), END) for event in read) == decode(data)
+
+
+#: The ways in which servers order the fields of a delta.
+LAYOUTS = {
+    "number first": '{"type":T,"sequence_number":N,"item_id":"i","output_index":0,"content_index":0,"delta":D}',
+    "number first, padded": '{"type":T,"sequence_number":N,"output_index":0,"delta":D,"logprobs":[],"obfuscation":P}',
+    "number last": '{"type":T,"item_id":"i","output_index":0,"delta":D,"logprobs":[],"sequence_number":N}',
+    "number last, padded": '{"content_index":0,"delta":D,"output_index":0,"type":T,"sequence_number":N,"obfuscation":P}',
+    "padding first": '{"obfuscation":P,"type":T,"sequence_number":N,"delta":D}',
+    "no number": '{"type":T,"delta":D}',
+    "two deltas": '{"type":T,"delta":"x","delta":D}',
+    "spaces": '{"type": T, "delta": D, "sequence_number": N}',
+}
+#: Texts with their numbers and their padding; each differs from the one before by one thing that servers do.
+NUMBERED = [
+    ("Hel", 8, "ab"),
+    ("lo", 9, "c"),
+    ("lo", 10, ""),
+    (' "q"\n', 11, "x"),
+    ("é\u2028", 12, "y"),
+    ("plain", 13, "z"),
+    ("a gap", 20, "z"),
+    ("again", 21, "z-z"),
+    ("and", 22, 'z"z'),
+    (',"logprobs":[],"obfuscation":"', 23, "z"),
+    ("more", 24, "z"),
+    ("", 25, "z"),
+    ("end", 26, "z"),
+]
+
+
+def laid_out(layout: str, text: str, number: int, padding: str) -> bytes:
+    values = {"T": '"response.output_text.delta"', "N": str(number), "P": json.dumps(padding)}
+    values["D"] = json.dumps(text, ensure_ascii=False)
+    data = re.sub("[TNPD]", lambda found: values[found[0]], LAYOUTS[layout])
+    return f"event: response.output_text.delta\ndata: {data}\n\n".encode()
+
+
+@pytest.mark.parametrize("together", [1, 2, 3, 13])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_numbers_and_padding_never_change_what_is_read(layout: str, together: int):
+    frames = [laid_out(layout, *row) for row in NUMBERED]
+    reads = [b"".join(frames[at : at + together]) for at in range(0, len(frames), together)]
+    found = [event for read in feeding(*reads, END) for event in read]
+    assert joined(found) == [TextDelta("".join(text for text, _, _ in NUMBERED)), STOP]
 
 
 def test_a_server_whose_texts_never_look_alike_is_read_too():
