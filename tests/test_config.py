@@ -551,5 +551,132 @@ def test_what_is_configured_beats_the_providers_own(place: Place):
         loaded.endpoint("openai:x", upstream="far")
 
 
+# ---- upstreams by name
+
+
+@pytest.mark.requirement("G6")
+def test_an_upstream_has_its_key_from_text_a_file_or_a_variable(place: Place, tmp_path: Path):
+    (tmp_path / "key").write_text("kf\n", encoding="utf-8")
+    place.user(
+        f"""
+        [upstreams.text]
+        base_url = "http://a/"
+        api_key = "kt"
+        [upstreams.file]
+        base_url = "http://b/"
+        api_key_file = "{tmp_path / "key"}"
+        [upstreams.variable]
+        base_url = "http://c/"
+        api_key_env = "MY_KEY"
+        [upstreams.openai]
+        base_url = "https://api.openai.com/v1"
+        [upstreams.bare]
+        base_url = "http://d/"
+        [upstreams.forward]
+        base_url = "http://e/"
+        api_key = "unused"
+        auth = "forward"
+        """
+    )
+    loaded = place.load(MY_KEY="kv", OPENAI_API_KEY="ko", TOOLSPEAK_API_KEY="general")
+    assert loaded.upstream_names() == ("text", "file", "variable", "openai", "bare", "forward")
+    assert [loaded.upstream(name).api_key.reveal() for name in loaded.upstream_names()] == [
+        "kt",
+        "kf",
+        "kv",
+        "ko",
+        "",
+        "",
+    ]
+    with pytest.raises(ConfigError, match="no key in the variable MY_KEY"):
+        place.load().upstream("variable")
+
+
+@pytest.mark.requirement("R-T1")
+def test_the_general_key_is_for_the_general_base_url_only(place: Place):
+    place.user('base_url = "http://general/"\napi_key = "kg"\n[upstreams.near]\nbase_url = "http://near/"')
+    loaded = place.load(OPENAI_API_KEY="ko")
+    assert endpoint(loaded, "openai:m") == ("http://general/", "openai", "kg")
+    assert endpoint(loaded, "openai:m", "", "near") == ("http://near/", "openai", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "provider", "protocol"),
+    [
+        ("near", 'base_url = "http://127.0.0.1:9/v1"', "near", "openai"),
+        ("work", 'base_url = "https://api.anthropic.com"', "anthropic", "anthropic"),
+        ("ollama", 'base_url = "http://127.0.0.1:11434"', "ollama", "ollama"),
+        ("anthropic", 'base_url = "http://127.0.0.1:9"', "anthropic", "openai"),
+        ("near", 'base_url = "http://127.0.0.1:9"\nprovider = "vllm"', "vllm", "openai"),
+        ("near", 'base_url = "http://127.0.0.1:9"\nprotocol = "openai_responses"', "near", "openai_responses"),
+    ],
+)
+def test_an_upstream_is_who_its_name_or_its_host_says(place: Place, name: str, row: str, provider: str, protocol: str):
+    place.user(f"[upstreams.{name}]\n{row}")
+    found = place.load().upstream(name)
+    assert (found.provider, found.protocol) == (provider, protocol)
+
+
+def test_models_limits_and_timeouts_of_an_upstream_are_read(place: Place):
+    place.user(
+        """
+        [upstreams.near]
+        base_url = "http://near/"
+        models = ["a", "b*"]
+        fallbacks = ["far"]
+        idle_timeout = 5
+        max_concurrent = 3
+        max_per_minute = 60
+        mode = "force"
+        """
+    )
+    row = place.load().upstream("near").row
+    assert (row.models, row.fallbacks, row.auth) == (("a", "b*"), ("far",), "replace")
+    assert (row.connect_timeout, row.idle_timeout, row.max_concurrent, row.max_per_minute) == (10, 5, 3, 60)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("auth = 'maybe'", "`auth` in {file}, upstreams.`u` cannot be `maybe` (use one of replace, forward, check)"),
+        ("models = 'a'", "`models` in {file}, upstreams.`u` cannot be `a` (use a list; each item: a text)"),
+        ("idle_timeout = 0", "`idle_timeout` in {file}, upstreams.`u` cannot be `0`"),
+        ("max_concurrent = -1", "`max_concurrent` in {file}, upstreams.`u` cannot be `-1`"),
+        ("protocol = 'smtp'", "`protocol` in {file}, upstreams.`u` cannot be `smtp`"),
+    ],
+)
+def test_what_an_upstream_cannot_be_is_refused(place: Place, text: str, message: str):
+    place.user(f"[upstreams.u]\nbase_url = 'http://u/'\n{text}")
+    with pytest.raises(ConfigError) as caught:
+        place.load()
+    assert str(caught.value).startswith(message.format(file=f"`{place.user_file}`"))
+
+
+def test_a_colon_parts_upstream_and_model_so_no_upstream_is_called_by_one(place: Place):
+    place.user("[upstreams.'a:b']\nbase_url = 'http://u/'")
+    with pytest.raises(ConfigError, match="an upstream cannot be called `a:b`"):
+        place.load()
+
+
+def test_aliases_are_texts_and_the_stronger_source_wins(place: Place):
+    place.user('[aliases]\nfast = "near:a"\nbig = "near:b"')
+    place.project('[aliases]\nfast = "far:c"')
+    assert place.load().aliases() == {"fast": "near:a", "big": "near:b"}
+    place.trust()
+    assert place.load().aliases() == {"fast": "far:c", "big": "near:b"}
+    for text in ("[aliases]\nfast = 1", "aliases = 1", "[aliases]\nfast = ''"):
+        place.user(text)
+        with pytest.raises(ConfigError, match="aliases"):
+            place.load()
+
+
+@pytest.mark.requirement("R-T5")
+def test_an_untrusted_file_names_no_upstream_and_no_alias(place: Place):
+    place.project('[upstreams.x]\nbase_url = "http://evil.test"\n[aliases]\ngpt = "x:m"')
+    loaded = place.load()
+    assert (loaded.upstream_names(), loaded.aliases()) == ((), {})
+    assert "`upstreams`, `aliases`" in loaded.notes[0].detail
+
+
 def test_what_moves_keys_or_weakens_marks_is_not_harmless():
     assert config.HARMLESS.isdisjoint({"base_url", "api_key", "secret", "load_plugins", "state_file", "marks"})

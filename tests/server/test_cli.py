@@ -65,7 +65,7 @@ def test_a_name_that_is_taken_is_an_error_with_a_hint(home: Path):
 def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     calls: list[Any] = []
     monkeypatch.setattr("toolspeak.server.run.serve", lambda *arguments: calls.append(arguments))
-    monkeypatch.setattr("toolspeak.server.logs.set_up", lambda secrets: calls.append(secrets))
+    monkeypatch.setattr("toolspeak.server.logs.set_up", calls.append)
     return calls
 
 
