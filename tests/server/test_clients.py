@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.server.live import ANSWER, CALLS, DESCRIPTIONS, QUESTION, RESULTS, SCHEMAS, Live, Two, live
+from tests.server.live import ANSWER, CALLS, QUESTION, RESULTS, Live, Two, live
 from tests.server.speakers import Chat, Messages, Responses
 
 STREAM = pytest.mark.parametrize("stream", [pytest.param(True, id="stream"), pytest.param(False, id="whole")])
@@ -186,3 +186,73 @@ def test_ollama(place: Live, stream: bool):
         messages.append({"role": "tool", "tool_name": call.function.name, "content": result})
     assert chat() == (ANSWER, [])
     client._client.close()
+
+
+# ---- pydantic-ai and openai-agents, which run the rounds themselves
+
+
+def _pydantic_model(kind: str, url: str) -> Any:
+    match kind:
+        case "openai-chat" | "openai":
+            from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+            from pydantic_ai.providers.openai import OpenAIProvider
+
+            model = OpenAIChatModel if kind == "openai-chat" else OpenAIResponsesModel
+            return model("m", provider=OpenAIProvider(base_url=f"{url}/v1", api_key="none"))
+        case "anthropic":
+            from pydantic_ai.models.anthropic import AnthropicModel
+            from pydantic_ai.providers.anthropic import AnthropicProvider
+
+            return AnthropicModel("m", provider=AnthropicProvider(base_url=url, api_key="none"))
+        case _:
+            from pydantic_ai.models.google import GoogleModel
+            from pydantic_ai.providers.google import GoogleProvider
+
+            return GoogleModel("m", provider=GoogleProvider(base_url=url, api_key="none"))
+
+
+@pytest.mark.requirement("G4")
+@STREAM
+@pytest.mark.parametrize("kind", ["openai-chat", "openai", "anthropic", "google"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+def test_pydantic_ai(place: Live, kind: str, stream: bool):
+    pydantic_ai = pytest.importorskip("pydantic_ai")
+    functions = Functions()
+
+    async def talk() -> str:
+        agent = pydantic_ai.Agent(_pydantic_model(kind, place.url), tools=[functions.get_weather, functions.get_time])
+        if not stream:
+            return (await agent.run(QUESTION)).output
+        async with agent.run_stream_events(QUESTION) as events:
+            *_, last = [event async for event in events]
+        return last.result.output
+
+    assert asyncio.run(talk()) == ANSWER
+    assert functions.called() == CONVERSATION
+
+
+@pytest.mark.requirement("G4")
+@STREAM
+@pytest.mark.parametrize("kind", ["responses", "chat"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+def test_openai_agents(place: Live, kind: str, stream: bool):
+    agents = pytest.importorskip("agents")
+    openai = pytest.importorskip("openai")
+    functions = Functions()
+
+    async def talk() -> str:
+        client = openai.AsyncOpenAI(base_url=f"{place.url}/v1", api_key="none", max_retries=0)
+        made = agents.OpenAIResponsesModel if kind == "responses" else agents.OpenAIChatCompletionsModel
+        tools = [agents.function_tool(functions.get_weather), agents.function_tool(functions.get_time)]
+        agent = agents.Agent(name="a", model=made(model="m", openai_client=client), tools=tools)
+        quiet = agents.RunConfig(tracing_disabled=True)
+        async with client:
+            if not stream:
+                return (await agents.Runner.run(agent, QUESTION, run_config=quiet)).final_output
+            running = agents.Runner.run_streamed(agent, QUESTION, run_config=quiet)
+            async for _ in running.stream_events():
+                pass
+            return running.final_output
+
+    assert asyncio.run(talk()) == ANSWER
+    assert functions.called() == CONVERSATION
