@@ -24,6 +24,7 @@ from toolspeak.server.app import App
 from toolspeak.server.gateway import Gateway
 from toolspeak.server.keys import Keys
 from toolspeak.server.logs import JsonLines
+from toolspeak.server.routes import every
 from toolspeak.server.run import gateway_from, guard_from, secrets_of
 from toolspeak.server.wire import CarefulProtocol
 from toolspeak.state import FileState, MemoryState
@@ -425,3 +426,33 @@ def test_a_canary_key_is_in_no_answer_record_or_log(tmp_path: Path, caplog: pyte
     assert b"error" in everything
     assert canary.encode() not in everything
     assert canary not in JsonLines().format(logging.makeLogRecord({"msg": "?key=%s", "args": (canary,)}))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGHUP")
+def test_a_terminal_that_goes_away_ends_the_server(monkeypatch: pytest.MonkeyPatch):
+    async def scenario() -> None:
+        monkeypatch.setattr("os.isatty", lambda descriptor: True)
+        server = Running(App(gateway()))
+        server.reload()
+        assert not server.should_exit
+        monkeypatch.setattr("os.isatty", lambda descriptor: False)
+        server.reload()
+        assert server.should_exit
+
+    run(scenario())
+
+
+@pytest.mark.requirement("R-T6")
+def test_no_request_starts_a_process(monkeypatch: pytest.MonkeyPatch):
+    started: list[Any] = []
+    monkeypatch.setattr("subprocess.Popen.__init__", lambda self, *arguments, **more: started.append(arguments))
+    monkeypatch.setattr("os.system", started.append)
+    monkeypatch.setattr("asyncio.create_subprocess_exec", lambda *arguments: started.append(arguments))
+    monkeypatch.setattr("asyncio.create_subprocess_shell", lambda *arguments: started.append(arguments))
+    command = {"command": "touch", "args": ["/tmp/x"], "env": {"A": "b"}, "type": "stdio", "cwd": "/"}
+    body = {**HELLO, **command, "max_tokens": 5, "input": "x", "contents": [], "mcp_servers": [command]}
+    body |= {"tools": [{"type": "mcp", "server_url": "http://127.0.0.1:1", **command}], "server": command}
+    app = App(gateway())
+    for method, path in sorted(every()):
+        run(ask(app, method, path, {}, body if method == "POST" else b""))
+    assert started == []

@@ -72,12 +72,13 @@ def command(
     def loaded() -> Config:
         config = load(flags)
         secrets[:] = secrets_of(config)
+        say(note.detail for note in config.notes)
         return config
 
     with usage_errors():
         config = loaded()
-        say(note.detail for note in config.notes)
         guard = guard_from(Keys(config.state()), host, frozenset(allow_host), required=require_key)
         gateway = gateway_from(config, upstream, model, auth, memory)
-    click.echo(f"toolspeak listens on http://{host}:{port} (OpenAI: /v1, Anthropic: /, Gemini: /, Ollama: /)")
+    shown = f"[{host}]" if ":" in host else host
+    click.echo(f"toolspeak listens on http://{shown}:{port} (OpenAI: /v1, Anthropic: /, Gemini: /, Ollama: /)")
     serve(App(gateway, guard), host, port, lambda: gateway_from(loaded(), upstream, model, auth, memory))

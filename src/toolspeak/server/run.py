@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 import socket
 from collections.abc import Callable
@@ -33,6 +34,8 @@ from .wire import CarefulProtocol
 __all__ = ["Server", "gateway_from", "guard_from", "serve"]
 
 _log = logging.getLogger("toolspeak.server")
+#: How long answers under way may take once the server is told to end.
+_DRAIN_SECONDS = 30
 
 
 def gateway_from(
@@ -146,6 +149,7 @@ class Server(uvicorn.Server):
         self._app = app
         self._remake = remake
         self._reloads: set[asyncio.Task[None]] = set()
+        self._in_terminal = os.isatty(0)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen to clients and to SIGHUP."""
@@ -155,6 +159,10 @@ class Server(uvicorn.Server):
 
     def reload(self) -> None:
         """Look at the configuration again; whoever is being answered notices nothing."""
+        if self._in_terminal and not os.isatty(0):
+            # The other meaning of the signal: the terminal that we were started from is gone.
+            self.should_exit = True
+            return
         task = asyncio.ensure_future(self._reload())
         self._reloads.add(task)
         task.add_done_callback(self._reloads.discard)
@@ -186,6 +194,7 @@ def serve(app: App, host: str, port: int, remake: Callable[[], Gateway]) -> None
         log_config=None,
         lifespan="on",
         timeout_keep_alive=75,
+        timeout_graceful_shutdown=_DRAIN_SECONDS,
         http=CarefulProtocol,
         ws="none",
         server_header=False,

@@ -25,8 +25,8 @@ class CarefulProtocol(HttpToolsProtocol):
     """One connection of a client."""
 
     #: Seconds for the whole head of a request, and between two pieces of its body.
-    head_seconds = 30.0
-    body_seconds = 60.0
+    head_seconds = 10.0
+    body_seconds = 30.0
 
     _timer: asyncio.TimerHandle | None = None
     #: Bytes of a head that is not complete; None while there is none.
