@@ -82,19 +82,22 @@ class Asking:
         paired = pair(request.messages) if plan.kind != "pass" else Projected(request.messages, ())
         self._messages = paired.messages
         self.notes.extend(paired.notes)
-        self.offered = tuple(tool for tool in request.tools if self._offers(tool))
-        first = {tool.name: tool for tool in reversed(request.tools) if tool.kind in TEACHABLE}
+        readable: dict[str, Tool] = {}
+        dropped: list[Tool] = []
+        for tool in request.tools:
+            if tool.kind in TEACHABLE:
+                readable.setdefault(tool.name, tool)
+            else:
+                dropped.append(tool)
         #: Every tool whose call can be read, allowed now or not: what is not allowed is told from what does not
         #: exist. Of tools with the same name the first counts.
-        self.readable = tuple(
-            first[name] for name in dict.fromkeys(tool.name for tool in request.tools) if name in first
-        )
-        self.dropped = tuple(tool for tool in request.tools if tool.kind not in TEACHABLE)
+        self.readable = tuple(readable.values())
+        self.dropped = tuple(dropped)
+        choice = request.tool_choice
+        free = choice.mode != "none" and not choice.allowed
+        self.offered = self.readable if free else tuple(tool for tool in self.readable if choice.permits(tool.name))
         self.nonce = self._free_nonce(nonces) if plan.marks == "nonce" else None
         self._examples: tuple[str, ...] = ()
-
-    def _offers(self, tool: Tool) -> bool:
-        return tool.kind in TEACHABLE and self._request.tool_choice.permits(tool.name)
 
     def _free_nonce(self, nonces: Callable[[int], str]) -> str | None:
         for counter in range(_MAX_NONCES):

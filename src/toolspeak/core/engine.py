@@ -50,6 +50,8 @@ RESCUED = "tool calls read from text"
 #: HTTP statuses with which upstreams say that they do not take tools.
 _REFUSING = frozenset({400, 404, 405, 415, 422, 500, 501})
 _ANY = ToolChoice()
+#: Reasons to finish that may cut a call in its middle.
+_CUTTING = frozenset({"length", "content_filter", "error"})
 #: Plans in which the upstream sees the tools as they are, whatever their kind.
 _NATIVE = frozenset({"pass", "native", "fallback"})
 
@@ -109,15 +111,19 @@ class _Attempt:
         self.failure: Failure | None = None
         self.fault: Fault | None = None
         self.over = False  # whatever else it says is thrown away
+        self._folded: tuple[int, Reply] | None = None  # and how many events it is made of
 
     @property
     def cut(self) -> bool:
         """Whether it did not end by itself, so that a call in its middle is not whole."""
-        return self.reason == "length" or self.failure is not None or self.over
+        return self.reason in _CUTTING or self.failure is not None or self.over
 
     def reply(self) -> Reply:
-        """What the answer says, as far as it has been read."""
-        return fold([*self.events, UsageSeen(self.usage), Finish(self.reason)])
+        """What the answer says, once it is over."""
+        if self._folded is None or self._folded[0] != len(self.events):
+            reply = fold([*self.events, UsageSeen(self.usage), Finish(self.reason)])
+            self._folded = (len(self.events), reply)
+        return self._folded[1]
 
 
 class Engine:
