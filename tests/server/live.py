@@ -19,6 +19,7 @@ from typing import Any
 
 import uvicorn
 
+from tests.upstreams.asking import Instant
 from tests.upstreams.loopback import Answer, Heard, Server, chunked, head, serving
 from toolspeak.core.capability import Capabilities
 from toolspeak.core.events import CallArgs, CallEnd, CallStart, Event, Finish, TextDelta, UsageSeen, fold
@@ -29,6 +30,7 @@ from toolspeak.server.gateway import Gateway, Line
 from toolspeak.server.wire import CarefulProtocol
 from toolspeak.state import MemoryState
 from toolspeak.upstreams.http import HttpUpstream
+from toolspeak.upstreams.seam import Upstream
 
 PROTOCOLS = ("openai_chat", "openai_responses", "anthropic", "gemini", "ollama")
 #: A test that hangs fails after this.
@@ -131,20 +133,25 @@ def service(protocol: str, model: Model) -> Answer:
 # ---- the proxy
 
 
-def proxy(base_url: str, protocol: str, settings: Settings | None = None, **fields: Any) -> App:
+def proxy(upstream: Upstream, protocol: str, settings: Settings | None = None, **fields: Any) -> App:
     """A proxy to one upstream, with emulation forced unless the settings say something else."""
     chosen = settings or Settings(mode="force")
-    upstream = HttpUpstream(base_url, protocol=protocol)
     line = Line(
-        "upstream", "", base_url, protocol, dial=lambda own: upstream, settings=lambda model: chosen, models=("m",)
+        "upstream",
+        "",
+        upstream.base_url,
+        protocol,
+        dial=lambda own: upstream,
+        settings=lambda model: chosen,
+        models=("m",),
     )
     return App(Gateway([line], Capabilities(), MemoryState(), b"a secret"), **fields)
 
 
-def base_url(server: Server, protocol: str) -> str:
-    """Where users of a protocol say that their service is."""
+def reached(server: Server, protocol: str) -> HttpUpstream:
+    """The upstream where users of its protocol say that it is. No wait before a retry takes time."""
     below = "/v1" if protocol.startswith("openai") else ""
-    return f"http://127.0.0.1:{server.port}{below}"
+    return HttpUpstream(f"http://127.0.0.1:{server.port}{below}", protocol=protocol, world=Instant().world)
 
 
 def uvicorn_config(app: App) -> uvicorn.Config:
@@ -160,11 +167,25 @@ async def between(
     """A proxy and its upstream in this event loop. The model is one of events, or one that writes its bytes itself."""
     answer = model if asyncio.iscoroutinefunction(model) else service(protocol, model)  # type: ignore[arg-type]
     async with serving(answer) as server:
-        app = proxy(base_url(server, protocol), protocol, settings, **fields)
+        app = proxy(reached(server, protocol), protocol, settings, **fields)
         try:
             yield app, server
         finally:
             await app.close()
+
+
+@asynccontextmanager
+async def listening(app: App) -> AsyncIterator[int]:
+    """The real server around an application, in this event loop; gives its port."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn_config(app))
+    serving = asyncio.ensure_future(server.serve(sockets=[listening]))
+    try:
+        yield listening.getsockname()[1]
+    finally:
+        server.should_exit = True
+        await serving
+        listening.close()
 
 
 class Live:
@@ -183,7 +204,7 @@ def live(model: Model, protocol: str = "openai_chat", settings: Settings | None 
 
     async def run() -> None:
         async with serving(service(protocol, model)) as upstream:
-            app = proxy(base_url(upstream, protocol), protocol, settings)
+            app = proxy(reached(upstream, protocol), protocol, settings)
             server = uvicorn.Server(uvicorn_config(app))
             servers.append(server)
             asyncio.get_running_loop().call_soon(ready.set)

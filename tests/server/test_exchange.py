@@ -1,0 +1,671 @@
+"""One model request through the proxy, whatever client and upstream do meanwhile.
+
+The client is a script that reads, stalls or leaves; upstreams are servers on the loopback, or scripts where the
+moments between two reads matter. Nothing waits for time to pass.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.server.asgi import run
+from tests.server.live import PROTOCOLS, QUESTION, Two, between, listening, proxy, stream_type
+from tests.server.speakers import SPEAKERS, Speaker
+from tests.upstreams.loopback import Heard, chunked, head
+from toolspeak.core.events import Event, Failure, Finish, TextDelta
+from toolspeak.core.model import Request
+from toolspeak.core.strategy import Settings
+from toolspeak.protocols import openai_chat
+from toolspeak.server.app import App
+from toolspeak.upstreams.seam import Batches, settled
+
+FACES = pytest.mark.parametrize("speaker", [pytest.param(speaker, id=speaker.name) for speaker in SPEAKERS])
+#: How soon the upstream must hear that nobody listens any more.
+AT_ONCE = 1.0
+#: Keep-alives as often as can be, and never.
+OFTEN, NEVER = 0.002, 1e6
+
+
+class Client:
+    """Somebody who asks and reads, until they stall or leave."""
+
+    def __init__(self, app: App, path: str, body: dict[str, Any], method: str = "POST") -> None:
+        path, _, query = path.partition("?")
+        self._scope = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "query_string": query.encode(),
+            "headers": [(b"host", b"127.0.0.1:8788")],
+        }
+        self._incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._incoming.put_nowait({"type": "http.request", "body": json.dumps(body).encode(), "more_body": False})
+        self.sent: list[Any] = []
+        self.news = asyncio.Event()
+        self.reading = asyncio.Event()
+        self.reading.set()
+        #: What a server raises for a client that is gone.
+        self.broken: OSError | None = None
+        self.task = asyncio.ensure_future(app(self._scope, self._incoming.get, self._send))
+
+    async def _send(self, message: Any) -> None:
+        if self.broken is not None:
+            raise self.broken
+        self.sent.append(message)
+        self.news.set()
+        await self.reading.wait()
+
+    def leave(self) -> None:
+        self._incoming.put_nowait({"type": "http.disconnect"})
+
+    async def hears(self, enough: Callable[[bytes], bool]) -> None:
+        """Wait until what came is enough."""
+        while not enough(self.body):
+            self.news.clear()
+            await self.news.wait()
+
+    @property
+    def status(self) -> int:
+        return self.sent[0]["status"]
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {name.decode(): value.decode() for name, value in self.sent[0]["headers"]}
+
+    @property
+    def writes(self) -> list[bytes]:
+        return [message["body"] for message in self.sent if message["type"] == "http.response.body"]
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self.writes)
+
+
+def talker(app: App, speaker: Speaker, stream: bool = True, tools: bool = True) -> Client:
+    return Client(app, speaker.path(stream), speaker.ask(stream, tools))
+
+
+class Script:
+    """An upstream that plays batches. An `Event` among them is waited for; an error is raised."""
+
+    provider = "script"
+    base_url = "http://script.test/v1"
+
+    def __init__(self, *steps: list[Event] | asyncio.Event | Exception) -> None:
+        self._steps = steps
+        self.asked: list[Request] = []
+        self.pulled = 0
+        self.reached = asyncio.Event()
+        self.left = asyncio.Event()
+
+    def open(self, request: Request) -> Batches:
+        self.asked.append(request)
+        return settled(self._batches())
+
+    async def _batches(self) -> Batches:
+        self.reached.set()
+        try:
+            for step in self._steps:
+                if isinstance(step, asyncio.Event):
+                    await step.wait()
+                elif isinstance(step, Exception):
+                    raise step
+                else:
+                    self.pulled += 1
+                    yield step
+        finally:
+            self.left.set()
+
+    async def close(self) -> None:
+        pass
+
+
+def scripted(script: Script, **fields: Any) -> App:
+    return proxy(script, "openai_chat", Settings(mode="force"), **{"keep_alive": NEVER, **fields})
+
+
+def _words(text: str) -> list[Event]:
+    return [TextDelta(text)]
+
+
+END: list[Event] = [Finish("stop")]
+
+
+# ---- the client leaves
+
+
+async def _left_alone(speaker: Speaker, stream: bool, begun: bool) -> Client:
+    """A client leaves while the upstream still writes, or has not begun to."""
+    heard_it = asyncio.Event()
+    seen: list[Heard] = []
+
+    async def hold(heard: Heard) -> None:
+        if begun:
+            encoder = openai_chat.ReplyEncoder(Request("m", ()), id="a", created=0, model="m")
+            piece = chunked([encoder.encode([TextDelta("The weather is fine. " * 20)])], last=False)
+            await heard.send(head("content-type: text/event-stream", "transfer-encoding: chunked"), piece)
+        seen.append(heard)
+        heard_it.set()
+        await heard.gone.wait()
+
+    async with between(hold, "openai_chat", keep_alive=NEVER) as (app, _):
+        client = talker(app, speaker, stream)
+        await heard_it.wait()
+        if begun:
+            await client.hears(bool)
+        client.leave()
+        async with asyncio.timeout(AT_ONCE):
+            await seen[0].gone.wait()
+            await client.task
+        return client
+
+
+@pytest.mark.requirement("R-F27")
+@FACES
+@pytest.mark.parametrize(
+    ("stream", "begun"),
+    [
+        pytest.param(True, False, id="before-the-first-token"),
+        pytest.param(True, True, id="in-the-middle"),
+        pytest.param(False, False, id="whole"),
+    ],
+)
+def test_a_client_that_leaves_ends_what_was_asked_for_it(speaker: Speaker, stream: bool, begun: bool):
+    client = run(_left_alone(speaker, stream, begun))
+    assert bool(client.sent) == begun
+
+
+@pytest.mark.requirement("R-F27")
+def test_a_client_that_left_is_on_record():
+    async def talk() -> Any:
+        script = Script(_words("The weather is fine. " * 20), asyncio.Event())
+        app = scripted(script)
+        client = talker(app, SPEAKERS[0])
+        await client.hears(bool)
+        client.leave()
+        await client.task
+        assert script.left.is_set()
+        told = json.loads(client.headers["x-toolspeak"])
+        asked = Client(app, f"/toolspeak/requests/{told['id']}", {}, "GET")
+        await asked.task
+        return json.loads(asked.body)
+
+    assert run(talk())["error"] == "the client went away"
+
+
+@pytest.mark.requirement("R-F27")
+def test_a_server_that_cannot_write_any_more_counts_as_a_client_that_left():
+    async def talk() -> None:
+        more = asyncio.Event()
+        script = Script(_words("The weather is fine. " * 20), more, _words("And so on."), asyncio.Event())
+        client = talker(scripted(script), SPEAKERS[0])
+        await client.hears(bool)
+        client.broken = BrokenPipeError()
+        more.set()
+        await client.task
+        assert script.left.is_set()
+
+    run(talk())
+
+
+def test_a_server_that_ends_takes_its_requests_with_it():
+    async def talk() -> None:
+        script = Script(asyncio.Event())
+        client = talker(scripted(script), SPEAKERS[0])
+        await script.reached.wait()
+        client.task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await client.task
+        assert script.left.is_set()
+
+    run(talk())
+
+
+# ---- the upstream fails
+
+
+def _refusing(status: str, *headers: str) -> Any:
+    async def answer(heard: Heard) -> None:
+        body = b'{"error": {"message": "not now", "type": "x"}}'
+        lines = [*headers, "content-type: application/json", f"content-length: {len(body)}", "connection: close"]
+        await heard.send(head(*lines, status=status), body)
+
+    return answer
+
+
+def _error_type(speaker: Speaker, body: Any) -> str:
+    """The word for the kind of error, which each protocol has in another place."""
+    match speaker.name:
+        case "ollama":
+            return body["error"]
+        case "gemini":
+            assert body["error"]["code"] == 429
+            return body["error"]["status"]
+        case "anthropic":
+            assert body["type"] == "error"
+            return body["error"]["type"]
+        case _:
+            return body["error"]["type"]
+
+
+@pytest.mark.requirement("R-F5", "G3")
+@FACES
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_refusal_of_the_upstream_keeps_its_status_and_its_wait(speaker: Speaker, stream: bool):
+    async def talk() -> Client:
+        refuse = _refusing("429 Too Many Requests", "retry-after: 120")
+        async with between(refuse, "openai_chat") as (app, _):
+            client = talker(app, speaker, stream)
+            await client.task
+            return client
+
+    client = run(talk())
+    assert (client.status, client.headers["retry-after"]) == (429, "120")
+    assert "id" in json.loads(client.headers["x-toolspeak"])
+    words = {
+        "openai_chat": "rate_limit_error",
+        "openai_responses": "rate_limit_error",
+        "anthropic": "rate_limit_error",
+        "gemini": "RESOURCE_EXHAUSTED",
+    }
+    assert _error_type(speaker, json.loads(client.body)) == words.get(speaker.name, "not now")
+
+
+def _first_words(protocol: str) -> bytes:
+    """A stream of this protocol that begins with an error, as its services write one."""
+    match protocol:
+        case "openai_chat":
+            return b'data: {"error": {"message": "overloaded", "type": "server_error"}}\n\n'
+        case "openai_responses":
+            error = {"code": "server_error", "message": "overloaded"}
+            failed = {"type": "response.failed", "response": {"status": "failed", "error": error}}
+            return b"event: response.failed\ndata: " + json.dumps(failed).encode() + b"\n\n"
+        case "anthropic":
+            error = {"type": "error", "error": {"type": "overloaded_error", "message": "overloaded"}}
+            return b"event: error\ndata: " + json.dumps(error).encode() + b"\n\n"
+        case "gemini":
+            return b'data: {"error": {"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}}\r\n\r\n'
+        case _:
+            return b'{"error": "overloaded"}\n'
+
+
+@pytest.mark.requirement("R-F5")
+@FACES
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_an_error_that_is_the_first_event_is_a_status(speaker: Speaker, protocol: str):
+    async def broken(heard: Heard) -> None:
+        opening = head(f"content-type: {stream_type(protocol)}", "transfer-encoding: chunked")
+        await heard.send(opening, chunked([_first_words(protocol)]))
+
+    async def talk() -> Client:
+        async with between(broken, protocol, keep_alive=NEVER) as (app, _):
+            client = talker(app, speaker)
+            await client.task
+            return client
+
+    client = run(talk())
+    assert client.status >= 500
+    assert client.headers["content-type"] == "application/json"
+    assert b"overloaded" in client.body
+
+
+@pytest.mark.requirement("R-F6", "G3")
+@FACES
+def test_a_stream_that_breaks_ends_with_an_error_and_without_an_end(speaker: Speaker):
+    async def talk() -> Client:
+        failure = Failure("it fell over", "upstream", 500)
+        script = Script(_words("The weather "), _words("is fine. " * 30), [failure])
+        client = talker(scripted(script), speaker)
+        await client.task
+        return client
+
+    client = run(talk())
+    seen = speaker.read(client.body, True)
+    assert client.status == 200
+    assert seen.text == "The weather " + "is fine. " * 30
+    assert (seen.error, seen.ended, seen.reason) == ("it fell over", False, "")
+    assert client.sent[-1].get("more_body") is False
+
+
+@pytest.mark.requirement("R-F6")
+@pytest.mark.parametrize("begun", [True, False])
+@FACES
+def test_a_mistake_of_ours_is_told_in_the_words_of_the_protocol(
+    speaker: Speaker, begun: bool, caplog: pytest.LogCaptureFixture
+):
+    async def talk() -> Client:
+        steps: list[Any] = [_words("The weather is fine. " * 20)] if begun else []
+        client = talker(scripted(Script(*steps, RuntimeError("a secret of ours"))), speaker)
+        await client.task
+        return client
+
+    with caplog.at_level(logging.ERROR):
+        client = run(talk())
+    assert client.status == (200 if begun else 500)
+    assert b"an error inside toolspeak" in client.body and b"secret" not in client.body
+    assert "a secret of ours" in caplog.text
+    if begun:
+        assert not speaker.read(client.body, True).ended
+
+
+# ---- silence
+
+
+@pytest.mark.requirement("R-F8")
+@FACES
+def test_a_silent_stream_is_kept_alive_and_nothing_else_changes(speaker: Speaker):
+    async def talk() -> tuple[Client, int]:
+        more = asyncio.Event()
+        script = Script(_words("The weather is fine. " * 20), more, _words("Take a walk."), END)
+        client = talker(scripted(script, keep_alive=OFTEN), speaker)
+        await client.hears(bool)
+        said = len(client.writes)
+        await client.hears(lambda body: len(client.writes) >= said + 2)
+        more.set()
+        await client.task
+        return client, said
+
+    client, said = run(talk())
+    fillers = {
+        "anthropic": b'event: ping\ndata: {"type":"ping"}\n\n',
+        "gemini": b"\r\n",
+        "ollama": b" ",
+    }
+    assert client.writes[said] == fillers.get(speaker.name, b": keep-alive\n\n")
+    seen = speaker.read(client.body, True)
+    assert (seen.text, seen.ended) == ("The weather is fine. " * 20 + "Take a walk.", True)
+
+
+async def _silent(speaker: Speaker, last: list[Event], stream: bool = True) -> Client:
+    """An upstream that thinks for longer than anybody waits for a status."""
+    more = asyncio.Event()
+    client = talker(scripted(Script(more, last, END), keep_alive=OFTEN), speaker, stream)
+    if stream:
+        await client.hears(bool)
+    else:
+        for _ in range(50):  # looks, none of which may begin an answer that is in one piece
+            await asyncio.sleep(OFTEN)
+    more.set()
+    await client.task
+    return client
+
+
+@pytest.mark.requirement("R-F9")
+@FACES
+def test_who_waits_long_for_the_first_word_gets_a_stream_that_has_begun(speaker: Speaker):
+    client = run(_silent(speaker, _words("Take a walk.")))
+    assert (client.status, speaker.read(client.body, True).text) == (200, "Take a walk.")
+    fillers = {"gemini": b"\r\n", "ollama": b" "}
+    assert client.writes[0] == fillers.get(speaker.name, b": keep-alive\n\n")
+
+
+@pytest.mark.requirement("R-F9", "R-F6")
+@FACES
+def test_an_error_after_that_is_an_event(speaker: Speaker):
+    client = run(_silent(speaker, [Failure("it fell over", "upstream", 500)]))
+    seen = speaker.read(client.body, True)
+    assert (client.status, seen.error, seen.ended) == (200, "it fell over", False)
+
+
+@pytest.mark.requirement("R-F9")
+@FACES
+def test_an_answer_in_one_piece_does_not_begin_before_it_is_whole(speaker: Speaker):
+    client = run(_silent(speaker, _words("Take a walk."), stream=False))
+    assert speaker.read(client.body, False).text == "Take a walk."
+    assert len(client.writes) == 1
+
+
+# ---- pace
+
+
+@pytest.mark.requirement("R-F26")
+@FACES
+def test_what_a_client_does_not_take_is_not_read(speaker: Speaker):
+    async def talk() -> int:
+        script = Script(*(_words("The weather is fine. " * 20) for _ in range(50)), END)
+        client = talker(scripted(script), speaker)
+        client.reading.clear()
+        await client.news.wait()
+        for _ in range(100):  # whoever could go on would
+            await asyncio.sleep(0)
+        pulled = script.pulled
+        client.reading.set()
+        await client.task
+        assert speaker.read(client.body, True).text == "The weather is fine. " * 20 * 50
+        return pulled
+
+    assert run(talk()) == 1
+
+
+@pytest.mark.requirement("B8")
+@FACES
+def test_one_read_is_one_write(speaker: Speaker):
+    async def talk() -> Client:
+        batches: list[list[Event]] = [[TextDelta(f"word {number} ") for number in range(40)] for _ in range(10)]
+        client = talker(scripted(Script(*batches, END)), speaker)
+        await client.task
+        return client
+
+    client = run(talk())
+    # The first read, the nine others, and the end.
+    assert len(client.writes) == 11
+
+
+# ---- what is told beside the answer, and what is left as it is
+
+
+@pytest.mark.requirement("A9", "A12")
+@FACES
+def test_the_header_tells_what_was_done(speaker: Speaker):
+    async def talk() -> Client:
+        async with between(Two(), "openai_chat") as (app, _):
+            client = talker(app, speaker, stream=False)
+            await client.task
+            return client
+
+    told = json.loads(run(talk()).headers["x-toolspeak"])
+    assert told.pop("id")
+    assert told == {"plan": "inline", "requests": 1, "warnings": ["tool calls emulated"]}
+
+
+def test_a_header_that_would_be_too_long_or_not_ascii_says_less():
+    async def talk() -> Client:
+        body = SPEAKERS[0].ask(False)
+        body["tools"] += [{"type": "wéb_search"}]
+        client = Client(scripted(Script(_words("Fine."), END)), SPEAKERS[0].path(False), body)
+        await client.task
+        return client
+
+    client = run(talk())
+    assert client.status == 200
+    assert set(json.loads(client.headers["x-toolspeak"])) == {"id", "plan"}
+
+
+_EXTRAS: dict[str, dict[str, Any]] = {
+    "openai_chat": {"temperature": 0.5, "seed": 7, "user": "u", "never_heard_of": {"x": 1}},
+    "openai_responses": {"temperature": 0.5, "reasoning": {"effort": "low"}, "never_heard_of": {"x": 1}},
+    "anthropic": {"temperature": 0.5, "metadata": {"user_id": "u"}, "never_heard_of": {"x": 1}},
+    "gemini": {"generationConfig": {"temperature": 0.5, "topK": 3}, "safetySettings": []},
+    "ollama": {"options": {"temperature": 0.5, "num_ctx": 4096}, "keep_alive": "5m"},
+}
+
+
+def _spelled_out(body: dict[str, Any]) -> dict[str, Any]:
+    """With what goes without saying."""
+    said = {"stream": False, **body}
+    if "input" in said:
+        said["input"] = [{"type": "message", **item} for item in said["input"]]
+    return said
+
+
+@pytest.mark.requirement("C5")
+@pytest.mark.parametrize("stream", [True, False])
+@FACES
+def test_a_request_without_tools_passes_untouched(speaker: Speaker, stream: bool):
+    looks_like_a_call = '```json action\n{"tool": "get_time", "parameters": {}}\n```'
+
+    def model(request: Request) -> list[Event]:
+        return [TextDelta(looks_like_a_call), Finish("stop")]
+
+    async def talk() -> tuple[Client, Any, dict[str, Any]]:
+        body = speaker.ask(stream, tools=False) | _EXTRAS[speaker.name]
+        async with between(model, speaker.name) as (app, server):
+            client = Client(app, speaker.path(stream), body)
+            await client.task
+            return client, server.heard[0].json, body
+
+    client, heard, body = run(talk())
+    assert speaker.read(client.body, stream).text == looks_like_a_call
+    assert _spelled_out(heard) == _spelled_out(body)
+    assert json.loads(client.headers["x-toolspeak"])["plan"] == "pass"
+
+
+# ---- what some protocols have of their own
+
+
+@pytest.mark.requirement("G5")
+@pytest.mark.parametrize("field", [{"previous_response_id": "resp_1"}, {"background": True}])
+def test_an_earlier_response_that_nobody_has_kept_is_refused(field: dict[str, Any]):
+    async def talk() -> Client:
+        client = Client(scripted(Script(END)), "/v1/responses", {"model": "m", "input": QUESTION} | field)
+        await client.task
+        return client
+
+    client = run(talk())
+    assert (client.status, json.loads(client.body)["error"]["type"]) == (400, "invalid_request_error")
+    assert "not kept here" in json.loads(client.body)["error"]["message"]
+
+
+@pytest.mark.requirement("G5")
+def test_an_upstream_that_keeps_responses_is_asked_for_them():
+    def model(request: Request) -> list[Event]:
+        return [TextDelta("Fine."), Finish("stop")]
+
+    async def talk() -> tuple[int, Any]:
+        async with between(model, "openai_responses") as (app, server):
+            body = {"model": "m", "input": QUESTION, "previous_response_id": "resp_1"}
+            client = Client(app, "/v1/responses", body)
+            await client.task
+            return client.status, server.heard[0].json
+
+    status, heard = run(talk())
+    assert (status, heard["previous_response_id"]) == (200, "resp_1")
+
+
+@pytest.mark.requirement("G1")
+def test_a_gemini_client_that_does_not_ask_for_events_gets_a_list():
+    async def talk() -> Client:
+        gemini = SPEAKERS[3]
+        script = Script(_words("The weather is fine. " * 20), _words("Take a walk."), END)
+        client = Client(scripted(script), "/v1beta/models/m:streamGenerateContent", gemini.ask(True))
+        await client.task
+        return client
+
+    client = run(talk())
+    assert client.headers["content-type"] == "application/json"
+    parts = [response["candidates"][0]["content"]["parts"][0]["text"] for response in json.loads(client.body)]
+    assert "".join(parts) == "The weather is fine. " * 20 + "Take a walk."
+
+
+def test_no_task_of_a_finished_request_is_left():
+    async def talk() -> set[Any]:
+        before = asyncio.all_tasks()
+        client = talker(scripted(Script(_words("Fine."), END)), SPEAKERS[0])
+        await client.task
+        await asyncio.sleep(0)
+        return asyncio.all_tasks() - before
+
+    assert run(talk()) == set()
+
+
+# ---- the real server
+
+
+def _raw(speaker: Speaker, stream: bool = True) -> bytes:
+    body = json.dumps(speaker.ask(stream)).encode()
+    lines = [f"POST {speaker.path(stream)} HTTP/1.1", "host: 127.0.0.1", f"content-length: {len(body)}"]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+@pytest.mark.requirement("R-F27")
+@FACES
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_connection_that_is_closed_ends_what_was_asked(speaker: Speaker, begun: bool):
+    async def talk() -> None:
+        steps: list[Any] = [_words("The weather is fine. " * 20)] if begun else []
+        script = Script(*steps, asyncio.Event())
+        async with listening(scripted(script)) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(_raw(speaker))
+            await script.reached.wait()
+            if begun:
+                await reader.readuntil(b"fine")
+            writer.transport.abort()
+            async with asyncio.timeout(AT_ONCE):
+                await script.left.wait()
+
+    run(talk())
+
+
+@pytest.mark.requirement("R-F26")
+def test_the_real_server_keeps_little_for_a_client_that_does_not_read():
+    piece = "The weather is fine. " * 3000  # about as much as one read can bring
+
+    async def talk() -> int:
+        script = Script(*(_words(piece) for _ in range(2000)), END)
+        async with listening(scripted(script)) as port:
+            # A small window, so that the system itself keeps little.
+            connection = socket.socket()
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", port))
+            _, writer = await asyncio.open_connection(sock=connection, limit=1024)
+            writer.write(_raw(SPEAKERS[0]))
+            await script.reached.wait()
+            pulled = -1
+            while script.pulled != pulled:
+                pulled = script.pulled
+                for _ in range(200):  # whoever could go on would
+                    await asyncio.sleep(0)
+            writer.transport.abort()
+            await script.left.wait()
+            return pulled
+
+    # What the system keeps for a connection is a few MB at most; 2000 pieces are 120 MB.
+    assert run(talk()) < 150
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        (b"HEAD / HTTP/1.1", b"200"),
+        (b"HEAD /nowhere HTTP/1.1", b"404"),
+        (b"GET /v1/responses HTTP/1.1\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-key: eA==", b"426"),
+    ],
+)
+def test_the_real_server_answers_and_goes_on(asked: bytes, status: bytes):
+    """A second request on the same connection is understood: no byte too many came with the first answer."""
+
+    async def talk() -> tuple[bytes, bytes]:
+        async with listening(scripted(Script(END))) as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(asked + b"\r\nhost: 127.0.0.1\r\n\r\n")
+            first = await reader.readuntil(b"\r\n\r\n")
+            if not asked.startswith(b"HEAD"):
+                size = int(first.lower().partition(b"content-length: ")[2].split(b"\r")[0])
+                await reader.readexactly(size)
+            writer.write(b"HEAD / HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+            second = await reader.readuntil(b"\r\n\r\n")
+            writer.close()
+            await writer.wait_closed()
+            return first, second
+
+    first, second = run(talk())
+    assert (first.split()[1], second.split()[1]) == (status, b"200")
