@@ -27,6 +27,11 @@ class Heard:
     def json(self) -> Any:
         return msgspec.json.decode(self.body)
 
+    @property
+    def length(self) -> int:
+        """How long the body is; a GET has none."""
+        return next((int(value) for name, value in self.headers if name.lower() == "content-length"), 0)
+
     def header(self, name: str) -> str:
         (value,) = [value for found, value in self.headers if found.lower() == name]
         return value
@@ -66,7 +71,7 @@ class Server:
         with suppress(ConnectionError, asyncio.IncompleteReadError, RuntimeError):
             head = await reader.readuntil(b"\r\n\r\n")
             heard = Heard(head, b"", writer)
-            heard.body = await reader.readexactly(int(heard.header("content-length")))
+            heard.body = await reader.readexactly(heard.length)
             self.heard.append(heard)
             watch = asyncio.create_task(self._watch(heard, reader))
             try:

@@ -27,6 +27,7 @@ from ..upstreams.fallback import Fallback
 from ..upstreams.seam import Batches, Upstream
 from .auth import NOBODY, Caller, Credential, Unauthorized, tenant_of
 from .limits import LimitedUpstream, Meter
+from .listing import Listing, ListingUpstream
 from .models import Catalogue, Place, UnknownModel
 
 __all__ = ["Gateway", "Line", "Target", "UnknownModel"]
@@ -103,6 +104,7 @@ class Gateway:
             for line in lines
             if line.max_per_minute or line.max_concurrent
         }
+        self._listing = Listing()
         self._dialled: dict[str, Upstream] = {}
         self._forwarded: OrderedDict[tuple[str, ...], Upstream] = OrderedDict()
         self._makers: OrderedDict[tuple[str, ...], tuple[TurnMaker, Settings]] = OrderedDict()
@@ -178,14 +180,26 @@ class Gateway:
             place = (line.name, tenant_of(own), header)
             found = _kept(self._forwarded, place, lambda: line.dial(credential), _MOST_FORWARDED)
         else:
-            found = self._dialled.get(line.name) or self._dialled.setdefault(line.name, line.dial(None))
+            found = self._dial(line)
         if line.name in self._meters:
             found = LimitedUpstream(found, self._meters[line.name], line.name)
         return _Asking(found, model) if model else found
 
+    def _dial(self, line: Line) -> Upstream:
+        """The upstream, with the configured key."""
+        return self._dialled.get(line.name) or self._dialled.setdefault(line.name, line.dial(None))
+
     def models(self, caller: Caller = NOBODY) -> Mapping[str, str]:
         """The models that the caller may use and that are known by name, with who serves them."""
-        return self._catalogue.names(lambda place: self._shows(place, caller))
+        return self._catalogue.names(lambda place: self._shows(place, caller), self._listing.names())
+
+    async def refresh(self) -> None:
+        """Ask upstreams for the names of their models where nobody has listed them, unless that was done just now."""
+        unlisted = [line for line in self._lines.values() if not line.models and not line.fixed]
+        dialled = [(line.name, self._dial(line)) for line in unlisted if line.auth != "forward"]
+        await self._listing.refresh(
+            (name, upstream) for name, upstream in dialled if isinstance(upstream, ListingUpstream)
+        )
 
     def _shows(self, place: Place, caller: Caller) -> bool:
         guarded = any(line.auth == "check" for line, _ in self._chains[place.upstream])

@@ -110,9 +110,24 @@ class Catalogue:
         anything = next((upstream for upstream, models in self._upstreams.items() if not models), None)
         return None if anything is None else Place(anything, name)
 
-    def names(self, permits: Permits = lambda place: True) -> dict[str, str]:
-        """Every name that can be told, and the upstream behind it; where two serve a model, the second's by prefix."""
-        return {name: place.upstream for name, place in self._entries() if permits(place)}
+    def names(
+        self, permits: Permits = lambda place: True, said: Mapping[str, tuple[str, ...]] | None = None
+    ) -> dict[str, str]:
+        """Every name that can be told, and the upstream behind it; where two serve a model, the second's by prefix.
+
+        `said` is what upstreams without a list of models say that they have.
+        """
+        entries = (*self._entries(), *self._said(said or {}))
+        return {name: place.upstream for name, place in entries if permits(place)}
+
+    def _said(self, said: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, Place]]:
+        for upstream, models in said.items():
+            for model in models:
+                place = Place(upstream, model)
+                # What a name leads to is settled; it is told only where it leads here.
+                found = (name for name in (model, f"{upstream}:{model}") if self._named(name) == place)
+                if name := next(found, ""):
+                    yield name, place
 
     def _entries(self) -> Iterator[tuple[str, Place]]:
         yield from self._aliases.items()

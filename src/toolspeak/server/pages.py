@@ -33,6 +33,8 @@ _CREATED_AT = "2023-11-14T22:13:20Z"
 Records: TypeAlias = Mapping[tuple[str, str], Record]
 #: Makes what a page shows; None for nothing.
 _Make: TypeAlias = Callable[[Route, Caller, bytes], JSONValue]
+#: Pages that show models.
+_LISTS = frozenset({"models", "model", "gemini_models", "ollama_tags"})
 #: A code is short; what is longer need not be read.
 _LARGEST_CODE = 1024
 
@@ -72,6 +74,8 @@ class Pages:
                 self._sessions.end(session_in(scope))
                 await respond(send, 200, b"{}", headers=[(b"set-cookie", _cookie("", 0, scope))])
             case page:
+                if page in _LISTS:
+                    await self._gateway().refresh()
                 make = self._json.get(page)
                 value = make(route, caller, await read_body(scope, receive)) if make is not None else None
                 if value is None:

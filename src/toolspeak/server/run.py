@@ -29,6 +29,7 @@ from .auth import Access, Credential
 from .gateway import Gateway, Line
 from .guard import Guard, is_loopback
 from .keys import Keys
+from .listing import ListingUpstream
 from .wire import CarefulProtocol
 
 __all__ = ["Server", "gateway_from", "guard_from", "serve"]
@@ -65,12 +66,14 @@ def gateway_from(
 def _one_line(config: Config, upstream: str, model: str, auth: Auth, plugins: Plugins) -> Line:
     """The one upstream that the caller, or the general settings, name."""
     name = model or config.model or "openai:"
-    reached = reach(name if ":" in name else f"openai:{name}", upstream, "", config, plugins)
+    name = name if ":" in name else f"openai:{name}"
+    reached = reach(name, upstream, "", config, plugins)
 
     def dial(own: Credential | None) -> Upstream:
-        if own is None:
-            return reached.upstream
-        return _with_key(own, reached.base_url, reached.protocol, Timeouts(), reached.provider)
+        if own is None and not isinstance(reached.upstream, HttpUpstream):
+            return reached.upstream  # a plugin's
+        key = own or Credential("", config.endpoint(name, upstream).api_key)
+        return _with_key(key, reached.base_url, reached.protocol, Timeouts(), reached.provider)
 
     return Line(
         reached.provider,
@@ -115,7 +118,7 @@ def _named_line(config: Config, named: NamedUpstream, plugins: Plugins) -> Line:
 def _with_key(key: Credential, base_url: str, protocol: str, timeouts: Timeouts, provider: str) -> Upstream:
     """A service, asked with a key; a client's own in the header that it came in."""
     text = key.secret.reveal()
-    make = partial(HttpUpstream, base_url, protocol=protocol, timeouts=timeouts, provider=provider)
+    make = partial(ListingUpstream, base_url, protocol=protocol, timeouts=timeouts, provider=provider)
     if key.header != "authorization" or codec(protocol).key_header.lower() == "authorization":
         return make(text)
     # Anthropic's clients show a key in one header and a token of a subscription in the other.
