@@ -83,21 +83,27 @@ class _Content:
         self.results: list[ToolResult] = []
         self.thoughts: list[str] = []
         self.beside: JSONObject = {}
-        self.order = ""
+        self._order: list[str] = []
+
+    @property
+    def order(self) -> str:
+        """How results, parts and calls follow each other; nothing, if as usual."""
+        usual = sorted(self._order, key=_USUAL.index)
+        return "" if usual == self._order else "".join(self._order)
 
     def add(self, part: JSONObject, path: str) -> None:
         if _CALL in part:
             self._call(part, path)
-            self.order += "c"
+            self._order.append("c")
         elif _RESULT in part:
             self._result(part, path)
-            self.order += "r"
+            self._order.append("r")
         else:
             found = decode_part(part, path)
             if is_thought(found):
                 self.thoughts.append(text_field(part.get("text"), f"{path}.text"))
             self.parts.append(found)
-            self.order += "p"
+            self._order.append("p")
 
     def _call(self, part: JSONObject, path: str) -> None:
         path = f"{path}.{_CALL}"
@@ -165,7 +171,7 @@ def _message(value: JSONObject, path: str, ids: Pairing) -> Message:
     for part, where in _parts(value, path):
         content.add(part, where)
     extra = without(value, "role", "parts", _ORDER, _CALLS)
-    if content.order != "".join(sorted(content.order, key=_USUAL.index)):
+    if content.order:
         extra[_ORDER] = content.order
     if content.beside:
         extra[_CALLS] = content.beside
