@@ -154,9 +154,9 @@ def reached(server: Server, protocol: str) -> HttpUpstream:
     return HttpUpstream(f"http://127.0.0.1:{server.port}{below}", protocol=protocol, world=Instant().world)
 
 
-def uvicorn_config(app: App) -> uvicorn.Config:
+def uvicorn_config(app: App, http: type[CarefulProtocol] = CarefulProtocol) -> uvicorn.Config:
     return uvicorn.Config(
-        app, access_log=False, log_config=None, lifespan="on", http=CarefulProtocol, ws="none", server_header=False
+        app, access_log=False, log_config=None, lifespan="on", http=http, ws="none", server_header=False
     )
 
 
@@ -175,10 +175,10 @@ async def between(
 
 
 @asynccontextmanager
-async def listening(app: App) -> AsyncIterator[int]:
+async def listening(app: App, http: type[CarefulProtocol] = CarefulProtocol) -> AsyncIterator[int]:
     """The real server around an application, in this event loop; gives its port."""
     listening = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn_config(app))
+    server = uvicorn.Server(uvicorn_config(app, http))
     serving = asyncio.ensure_future(server.serve(sockets=[listening]))
     try:
         yield listening.getsockname()[1]

@@ -24,6 +24,7 @@ from toolspeak.core.model import Request
 from toolspeak.core.strategy import Settings
 from toolspeak.protocols import openai_chat
 from toolspeak.server.app import App
+from toolspeak.server.wire import CarefulProtocol
 from toolspeak.upstreams.seam import Batches, settled
 
 FACES = pytest.mark.parametrize("speaker", [pytest.param(speaker, id=speaker.name) for speaker in SPEAKERS])
@@ -614,20 +615,27 @@ def test_a_connection_that_is_closed_ends_what_was_asked(speaker: Speaker, begun
     run(talk())
 
 
+#: About as much as one read can bring.
+PIECE = "The weather is fine. " * 3000
+
+
+async def _connect_and_never_read(port: int) -> asyncio.StreamWriter:
+    """A client with a small window, so that the system itself keeps little for it."""
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", port))
+    _, writer = await asyncio.open_connection(sock=connection, limit=1024)
+    writer.write(_raw(SPEAKERS[0]))
+    return writer
+
+
 @pytest.mark.requirement("R-F26")
 def test_the_real_server_keeps_little_for_a_client_that_does_not_read():
-    piece = "The weather is fine. " * 3000  # about as much as one read can bring
-
     async def talk() -> int:
-        script = Script(*(_words(piece) for _ in range(2000)), END)
+        script = Script(*(_words(PIECE) for _ in range(2000)), END)
         async with listening(scripted(script)) as port:
-            # A small window, so that the system itself keeps little.
-            connection = socket.socket()
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            connection.setblocking(False)
-            await asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", port))
-            _, writer = await asyncio.open_connection(sock=connection, limit=1024)
-            writer.write(_raw(SPEAKERS[0]))
+            writer = await _connect_and_never_read(port)
             await script.reached.wait()
             pulled = -1
             while script.pulled != pulled:
@@ -640,6 +648,22 @@ def test_the_real_server_keeps_little_for_a_client_that_does_not_read():
 
     # What the system keeps for a connection is a few MB at most; 2000 pieces are 120 MB.
     assert run(talk()) < 150
+
+
+@pytest.mark.requirement("R-F26")
+def test_a_client_that_never_reads_is_dropped():
+    class Impatient(CarefulProtocol):
+        write_seconds = 0.01
+
+    async def talk() -> None:
+        script = Script(*(_words(PIECE) for _ in range(2000)), END)
+        async with listening(scripted(script), Impatient) as port:
+            writer = await _connect_and_never_read(port)
+            await script.left.wait()
+            assert script.pulled < 2000
+            writer.transport.abort()
+
+    run(talk())
 
 
 @pytest.mark.parametrize(

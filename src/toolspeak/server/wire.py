@@ -1,4 +1,5 @@
-"""The HTTP side of uvicorn, with limits that it lacks: how long and how large the head of a request may be.
+"""The HTTP side of uvicorn, with limits that it lacks: how long and how large the head of a request may be, and how
+long an answer may wait for its reader.
 
 A client that sends its headers one byte a minute, or headers without end, would otherwise be listened to for ever.
 Above: `run`. Below: uvicorn. What a complete request may be is decided by `guard` and `limits`.
@@ -27,7 +28,10 @@ class CarefulProtocol(HttpToolsProtocol):
     #: Seconds for the whole head of a request, and between two pieces of its body.
     head_seconds = 10.0
     body_seconds = 30.0
+    #: Seconds in which a client that is too slow must take some of what waits for it.
+    write_seconds = 60.0
 
+    _stalled: asyncio.TimerHandle | None = None
     _timer: asyncio.TimerHandle | None = None
     #: Bytes of a head that is not complete; None while there is none.
     _head: int | None = None
@@ -41,6 +45,7 @@ class CarefulProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing is waited for any more."""
         self._stop()
+        self._moves()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -57,6 +62,22 @@ class CarefulProtocol(HttpToolsProtocol):
             self._stop()
         elif self._head is None:
             self._wait(self.body_seconds)
+
+    def pause_writing(self) -> None:
+        """The client does not take what it asked for; who holds it up for ever is dropped, with all that is kept."""
+        super().pause_writing()
+        self._moves()
+        self._stalled = self.loop.call_later(self.write_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """It does again."""
+        self._moves()
+        super().resume_writing()
+
+    def _moves(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
 
     def on_message_begin(self) -> None:
         self._complete = False
