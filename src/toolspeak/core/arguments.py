@@ -176,12 +176,12 @@ class Arguments:
         if not self._schema.piecewise:
             return self._settle_whole(later)
         sent: JSONObject = _decode("".join([*self._all, *self._ready, "}"])) if self._sent else {}
-        if later or not self._sent:
-            sent = self._send_rest(sent, later)
+        problems = self._send_rest(sent, later) if later or not self._sent else self._schema.problems(sent)
         self._ready.append("}")
-        return Settled(sent, tuple(self._notes), self._schema.problems(sent))
+        return Settled(sent, tuple(self._notes), problems)
 
-    def _send_rest(self, sent: JSONObject, later: JSONObject) -> JSONObject:
+    def _send_rest(self, sent: JSONObject, later: JSONObject) -> tuple[str, ...]:
+        """Align the whole and add to `sent` what has not gone out; what is wrong with the result."""
         aligned = self._schema.align({**sent, **later})
         self._notes.extend(aligned.notes)
         whole = aligned.value if is_object(aligned.value) else {}
@@ -193,7 +193,8 @@ class Arguments:
             comma = "," if sent else ""
             sent[key] = value
             self._ready.append(f'{comma}"{escape_text(key)}":{to_json(value)}')
-        return sent
+        judged = not self._sent and whole is aligned.value  # then what was aligned is what is sent
+        return aligned.problems if judged else self._schema.problems(sent)
 
     def _placed(self) -> JSONObject:
         """What waited, with the values that have no key under the names of the schema."""

@@ -56,7 +56,9 @@ class CallBuilder:
 
     def note(self, *notes: Note) -> None:
         """Something that a reader repaired."""
-        self._notes.extend(note for note in notes if note not in self._notes)
+        for note in notes:
+            if note not in self._notes:
+                self._notes.append(note)
 
     def take_name(self, name: str, *, hold: bool = False) -> bool:
         """The name is known; False when this is not a call. `hold` keeps a call back although its marks are strong."""
@@ -132,6 +134,8 @@ class CallBuilder:
 
     def _unsafe(self) -> tuple[str, ...]:
         """Reasons to refuse arguments that fit their schema."""
+        if not self._notes:
+            return ()
         codes = {note.code for note in self._notes}
         refused = codes & REFUSED
         if refused:
@@ -225,7 +229,6 @@ class CallBuilder:
         self._judge(verdict, reason, settled)
 
     def _judge(self, verdict: Verdict, reason: str, settled: Settled | None) -> None:
-        evidence = {name: value for name, value in msgspec.structs.asdict(self.evidence).items() if value is not None}
         self._desk.emit(
             Judged(
                 Candidate(
@@ -234,7 +237,7 @@ class CallBuilder:
                     reason=reason,
                     dialect=self.evidence.dialect,
                     arguments=settled.value if settled else None,
-                    evidence=evidence,
+                    evidence=self.evidence.shown(),
                     notes=tuple(self._notes),
                 )
             )

@@ -7,6 +7,7 @@ row that matches decides and its name is the reason that people see. Above: `bui
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -41,6 +42,15 @@ class Evidence(msgspec.Struct, frozen=True):
     nonce: bool | None = None
     #: The same call stands in text that nobody vouches for.
     echo: bool = False
+
+    def shown(self) -> dict[str, bool | str]:
+        """What is known, as people see it."""
+        return _shown(self).copy()
+
+
+@lru_cache(maxsize=1024)
+def _shown(evidence: Evidence) -> dict[str, bool | str]:
+    return {name: value for name, value in msgspec.structs.asdict(evidence).items() if value is not None}
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -87,6 +97,7 @@ def needs_line(evidence: Evidence) -> bool:
     return evidence.wrapper == "bare" and evidence.dialect in ("name", "pythonic")
 
 
+@lru_cache(maxsize=1024)
 def judge_name(evidence: Evidence, policy: Policy) -> Decision:
     """The name is known: stream the call, hold it, or leave it in the text."""
     for reason, applies in _REJECT_AT_NAME:
@@ -97,6 +108,7 @@ def judge_name(evidence: Evidence, policy: Policy) -> Decision:
     return Decision("hold", "held")
 
 
+@lru_cache(maxsize=1024)
 def judge_end(evidence: Evidence, policy: Policy) -> Decision:
     """The call is complete. `hold` means that what follows it must be seen first."""
     for reason, applies in _REJECT_AT_END:

@@ -9,7 +9,7 @@ It is handed a buffer and a position and says how far it got; what it could not 
 buffer, never more than `LOOKAHEAD` characters or one key. So time is linear and a chunk boundary cannot
 change the result.
 
-Above: `dialects`, `reader`. Below: `lenient_keys`, `lenient_closers`,
+Above: `dialects`, `reader`. Below: `lenient_plain`, `lenient_keys`, `lenient_closers`,
 `lenient_words`, `lenient_strings`, `lenient_frames`, each of which adds some states to the one before.
 """
 
@@ -21,6 +21,7 @@ from typing import ClassVar
 
 from .lenient_frames import MAX_DEPTH, MAX_REPAIRS, MAX_SIZE, Kind, State
 from .lenient_keys import Keys
+from .lenient_plain import Plain
 from .lenient_strings import MORE
 from .lenient_tokens import (
     ARRAY,
@@ -85,13 +86,13 @@ _NOT_SPACE = re.compile(r"[^ \t\r\n]").search
 _STRUCTURE = frozenset({"value", "key", "colon", "after"})
 
 
-class Transducer(Keys):
+class Transducer(Plain):
     """One value. Feed it buffers until `status` is no longer `open`; take `tokens` after each feed."""
 
-    def feed(self, buf: str, pos: int = 0, final: bool = False, pause: bool = False) -> int:
+    def feed(self, buf: str, pos: int = 0, final: bool = False, pause: int = -1) -> int:
         """Read from `pos`; the answer is the position of the first character not yet read.
 
-        With `pause` it stops as soon as there are tokens, for a caller who may not want the rest.
+        It stops where there are tokens and at most `pause` containers are open, for a caller who may not want the rest.
         """
         room = MAX_SIZE + 1 - self._size
         clipped = len(buf) - pos > room
@@ -108,7 +109,7 @@ class Transducer(Keys):
             if self._size > MAX_SIZE:
                 self._give_up("too_large")
             pos = new
-            if pause and self.tokens:
+            if self.tokens and len(self._closers) <= pause:
                 break
         return pos
 
@@ -168,6 +169,9 @@ class Transducer(Keys):
         """Let the current state read on from `pos`: where it got, or MORE."""
         state = self._state
         if state in _STRUCTURE:
+            short = self._short.get(state)
+            if short is not None and (new := short(self, buf, pos)) > pos:
+                return new
             pos = self._blank(buf, pos, final)
             if pos in (MORE, len(buf)) or self._state != state or self.status != "open":
                 return pos

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import TypeAlias
 
 import msgspec
 
@@ -35,10 +36,15 @@ _ENTITY = re.compile(r"&(?:(lt|gt|amp|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,
 
 #: Kimi K3 writes `<|open|>name attributes<|sep|>` for a tag.
 _LONG_OPEN, _LONG_CLOSE, _LONG_END = "<|open|>", "<|close|>", "<|sep|>"
+_LONG = (_LONG_OPEN, _LONG_CLOSE)
+#: Longer tags are not remembered.
+_MAX_CACHED = 256
+
+_Parts: TypeAlias = tuple[str, str, str, dict[str, str]]
 
 
 class Tag(msgspec.Struct, frozen=True):
-    """A tag, folded."""
+    """A tag, folded. Its attributes are shared with other tags of the same text: they are only read."""
 
     kind: str  # "open", "close" or "self"
     name: str
@@ -70,22 +76,28 @@ def lex_name(buf: str, pos: int) -> tuple[str, bool, int]:
 
 def lex_tag(buf: str, pos: int, final: bool) -> Tag | int:
     """The tag at `pos`, NO_TAG, or MORE when the buffer ends inside it."""
-    for opener in (_LONG_OPEN, _LONG_CLOSE):
-        if buf.startswith(opener, pos):
-            return _lex_long(buf, pos, opener, final)
-    name, closing, after = lex_name(buf, pos)
-    kind = "close" if closing else "open"
-    if name and buf.startswith(">", after):
-        return Tag(kind, name, "", {}, after + 1)
+    if buf.startswith(_LONG, pos):
+        return _lex_long(buf, pos, _LONG_OPEN if buf.startswith(_LONG_OPEN, pos) else _LONG_CLOSE, final)
     end = _tag_end(buf, pos)
     if end < 0:
         return NO_TAG if end == NO_TAG or final else MORE
-    if not name:
-        return NO_TAG
-    inner = buf[after : end - 1].strip()
+    read = _read_again if end - pos <= _MAX_CACHED else _read
+    kind, name, value, attributes = read(buf[pos:end])
+    return Tag(kind, name, value, attributes, end) if name else NO_TAG
+
+
+def _read(raw: str) -> _Parts:
+    """The parts of a whole tag: its kind, its name, the value behind the name and the attributes."""
+    name, closing, after = lex_name(raw, 0)
+    inner = raw[after:-1].strip()
+    kind = "close" if closing else "open"
     if inner.endswith("/"):
         kind, inner = "self", inner[:-1].rstrip()
-    return _tag(kind, name, inner, end)
+    return kind, name, *_inside(inner)
+
+
+#: The same tags come again and again.
+_read_again = lru_cache(maxsize=512)(_read)
 
 
 def _lex_long(buf: str, pos: int, opener: str, final: bool) -> Tag | int:
@@ -94,16 +106,18 @@ def _lex_long(buf: str, pos: int, opener: str, final: bool) -> Tag | int:
     if end < 0:
         return NO_TAG if final or len(buf) - start > MAX_LONG_TAG else MORE
     name, _, inner = buf[start:end].strip().partition(" ")
-    return _tag("open" if opener == _LONG_OPEN else "close", name, inner.strip(), end + len(_LONG_END))
+    kind = "open" if opener == _LONG_OPEN else "close"
+    return Tag(kind, name, *_inside(inner.strip()), end + len(_LONG_END))
 
 
-def _tag(kind: str, name: str, inner: str, end: int) -> Tag:
+def _inside(inner: str) -> tuple[str, dict[str, str]]:
+    """The value right behind the name, and the attributes."""
     value = ""
     if inner.startswith("="):
         value = inner[1:].strip().strip(_QUOTES).strip()
         inner = ""
     attributes = {m.group(1): unescape(m.group(2).strip(_QUOTES)).strip() for m in _ATTRIBUTE(inner)}
-    return Tag(kind, name, unescape(value), attributes, end)
+    return unescape(value), attributes
 
 
 def _tag_end(buf: str, pos: int) -> int:

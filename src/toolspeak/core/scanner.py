@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import ClassVar
 
 import msgspec
 
@@ -89,16 +90,8 @@ class Scanner:
         self._rejected = 0  # candidates that gave no call
         self._tails: list[_Tail] = []
         self._tail_size = 0
-        self._text_run = Run(_PLAIN, self._take_text, stops=_NOT_PLAIN)
-        self._thought_run = Run(_PLAIN, self._take_thought, stops=_NOT_PLAIN)
-        self._handlers: dict[str, Callable[[str, int, bool], int]] = {
-            "<": self._angle,
-            "`": self._tick,
-            "{": self._bracket,
-            "[": self._bracket,
-            "]": self._literal,
-            "\n": self._newline,
-        }
+        self._text_run: Run | None = None  # the shortcuts through plain text and thinking, once they are needed
+        self._thought_run: Run | None = None
 
     # ---- the outside
 
@@ -183,8 +176,12 @@ class Scanner:
         if self._fresh or self._tails or self._state != self._text:
             return None
         if self._reasoning:
+            if self._thought_run is None:
+                self._thought_run = Run(_PLAIN, self._take_thought, stops=_NOT_PLAIN)
             return self._thought_run
-        return self._text_run if self._started else None
+        if self._started and self._text_run is None:
+            self._text_run = Run(_PLAIN, self._take_text, stops=_NOT_PLAIN)
+        return self._text_run
 
     def _take_text(self, chunk: str) -> TextDelta:
         self._last = chunk[-1]
@@ -232,8 +229,11 @@ class Scanner:
         if end > pos:
             self._fresh = self._line_begins = False
             self._say(buf[pos:end])
-            return end
-        return self._handlers[buf[pos]](buf, pos, final)
+            if end == len(buf):
+                return end
+            new = self._HANDLERS[buf[end]](self, buf, end, final)
+            return end if new == MORE else new
+        return self._HANDLERS[buf[pos]](self, buf, pos, final)
 
     def _blank(self, buf: str, pos: int) -> int:
         blank = _BLANK(buf, pos)
@@ -499,7 +499,7 @@ class Scanner:
         self._moved = start > pos
         self._raw = [buf[pos:start]]
         self._state = self._read
-        return start if start > pos else self._read(buf, pos, False)
+        return start
 
     def _read(self, buf: str, pos: int, final: bool) -> int:
         reader = self._reader
@@ -586,3 +586,12 @@ class Scanner:
             calls = [builder.resolve_tail(answer_end) for builder in tail.builders]
             if not any(calls) and not (answer_end and tail.raw.isspace()):
                 self._say(tail.raw, bool(tail.builders))
+
+    _HANDLERS: ClassVar[dict[str, Callable[..., int]]] = {
+        "<": _angle,
+        "`": _tick,
+        "{": _bracket,
+        "[": _bracket,
+        "]": _literal,
+        "\n": _newline,
+    }

@@ -47,6 +47,8 @@ CACHED_PATTERNS = 1024
 #: How often one value may be judged, at worst, by a schema that fans out through shared references. The validator
 #: repeats such work, thirty judgements a microsecond; an ordinary tool needs about ten.
 MAX_EFFORT = 1_000_000
+#: So many sentences about what is wrong say enough.
+MAX_PROBLEMS = 5
 #: Longest part of a compiler message that is passed on.
 MAX_MESSAGE_CHARS = 200
 
@@ -157,7 +159,7 @@ class ArgumentSchema:
                 return node.prop(name).inlined
         return None
 
-    def problems(self, arguments: JSONValue, limit: int = 5) -> tuple[str, ...]:
+    def problems(self, arguments: JSONValue, limit: int = MAX_PROBLEMS) -> tuple[str, ...]:
         """What is wrong with the arguments, at most `limit` short sentences (never fewer than one); empty: valid."""
         return _problems((self._root,), arguments, (), limit)
 
@@ -166,20 +168,37 @@ class ArgumentSchema:
 
         `parse_text` reads JSON that was given as a string; it returns a value or raises `ValueError`.
         """
-        value, notes = align((self._root,), arguments, parse_text, ())
-        return Aligned(value, notes, self.problems(value))
+        return _aligned((self._root,), arguments, parse_text, ())
 
     def align_property(self, name: str, value: JSONValue, parse_text: ParseText = strict_json) -> Aligned:
         """The value of one top-level property, aligned and judged by itself."""
-        slots = self._root.slots(name)
-        value, notes = align(slots, value, parse_text, (name,))
-        return Aligned(value, notes, _problems(slots, value, (name,), 5))
+        return _aligned(self._root.slots(name), value, parse_text, (name,))
+
+
+def _aligned(nodes: Sequence[Subschema], value: JSONValue, parse: ParseText, path: tuple[str, ...]) -> Aligned:
+    trouble = fault(value)
+    if trouble:
+        return Aligned(value, (), (trouble,))
+    if _accept(nodes, value):
+        return Aligned(value)
+    value, notes = align(nodes, value, parse, path)
+    return Aligned(value, notes, _problems(nodes, value, path, MAX_PROBLEMS))
+
+
+def _accept(nodes: Sequence[Subschema], value: JSONValue) -> bool:
+    """Whether all schemas accept the value. A loop: most values are valid and have one schema."""
+    for node in nodes:  # noqa: SIM110
+        if not node.accepts(value):
+            return False
+    return True
 
 
 def _problems(nodes: Sequence[Subschema], value: JSONValue, path: tuple[str, ...], limit: int) -> tuple[str, ...]:
     trouble = fault(value)
     if trouble:
         return (trouble,)
+    if _accept(nodes, value):
+        return ()
     found: dict[str, None] = {}
     for sentence in explain(nodes, value, path):
         found[sentence] = None

@@ -13,7 +13,7 @@ import msgspec
 from ..core.builder import CallBuilder
 from ..core.desk import Desk
 from ..core.evidence import Evidence
-from ..core.markup import MORE, lex_name, lex_tag
+from ..core.markup import MORE, lex_tag
 from ..core.quotes import LOOKAHEAD
 from ..core.seam import Opening, Progress, Run
 from .bodies import Body, Context
@@ -280,13 +280,11 @@ class Block:
         return fence.end()
 
     def _tag(self, buf: str, pos: int, at: int, final: bool) -> int:
-        name, closing, end = lex_name(buf, at)
-        if end == len(buf) and not final:
-            return MORE
         tag = lex_tag(buf, at, final)
         if isinstance(tag, int):
             return MORE if tag == MORE else self._leave(pos)
         name = tag.name
+        closing = buf.startswith("/", at + 1)
         if name in _THINKING:
             return self._leave(pos) if closing else self._skip_thinking(buf, tag.end, name, final, at)
         if name in _SKIPPED and not (closing and self._calls):

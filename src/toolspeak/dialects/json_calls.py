@@ -18,6 +18,7 @@ from ..core.lenient_json import (
     END_OBJECT,
     END_STRING,
     KEY,
+    MAX_DEPTH,
     OBJECT,
     PART,
     SCALAR,
@@ -101,7 +102,7 @@ class JsonCalls(Body):
         json = self._json
         seen = self.context.desk.calls_seen
         while self.state == "open" and self.context.desk.calls_seen == seen:
-            new = json.feed(buf, pos, final, pause=True)
+            new = json.feed(buf, pos, final, self._pause())
             stuck = new == pos and not json.tokens
             self._drain()
             if self.state == "open" and json.status != "open":
@@ -110,6 +111,11 @@ class JsonCalls(Body):
                 break
             pos = new
         return pos
+
+    def _pause(self) -> int:
+        """How many containers are open where a token may turn everything: all but those inside a value."""
+        inside = self._depth - self._json.in_string if self._mode in ("arguments", "skip") else 0
+        return len(self._json.closers) - inside if inside else MAX_DEPTH
 
     def _complete(self) -> None:
         if self._json.status == "complete":

@@ -176,6 +176,26 @@ def _place() -> Callable[[str, int], re.Match[str] | None]:
     return place_finder(LITERALS, (*LINES, "call:", "Action "))
 
 
+@lru_cache(maxsize=256)
+def _tag_names(tools: frozenset[str]) -> list[str]:
+    """Every name that a mark may have, sorted. Turn after turn has the same tools."""
+    names = {*OPENINGS, *THINKING, *THINKING_ENDS, *TURN_ENDS, *RESULTS, *NOISE_TAGS, *CLOSING_TAGS, *tools}
+    return sorted({*names, *NAMESPACES, "｜", "/"})
+
+
+@lru_cache(maxsize=256)
+def _line_words(tools: frozenset[str]) -> list[str]:
+    """Every word that may be a mark at the start of a line, sorted."""
+    return sorted({*LINES, *tools, "call:"})
+
+
+@lru_cache(maxsize=256)
+def _signed_lines(nonce: str) -> _ByFirst:
+    """The marks of lines where a mark may carry the nonce."""
+    signed: list[tuple[str, Role, Opening | None]] = [(f"Action {nonce}:", "open", ACTION)]
+    return {**_LINES_BY_FIRST, "A": [*signed, *_LINES_BY_FIRST["A"]]}
+
+
 _BARE_JSON = Opening("json", "bare", at_mark=True, one_call=True)
 _BARE_PYTHON = Opening("pythonic", "bare", at_mark=True, one_call=True)
 _BARE_NAME = Opening("name", "bare", at_mark=True, one_call=True)
@@ -189,13 +209,7 @@ class Marks:
         self._only = only
         self.place = _place()
         self._tools = frozenset(desk.tools or ())
-        names = {*OPENINGS, *THINKING, *THINKING_ENDS, *TURN_ENDS, *RESULTS, *NOISE_TAGS, *CLOSING_TAGS, *self._tools}
-        self._sorted = sorted({*names, *NAMESPACES, "｜", "/"})
-        self._words = sorted({*LINES, *self._tools, "call:"})
-        self._lines = _LINES_BY_FIRST
-        if desk.nonce is not None:
-            signed: list[tuple[str, Role, Opening | None]] = [(f"Action {desk.nonce}:", "open", ACTION)]
-            self._lines = {**_LINES_BY_FIRST, "A": [*signed, *_LINES_BY_FIRST["A"]]}
+        self._lines = _LINES_BY_FIRST if desk.nonce is None else _signed_lines(desk.nonce)
 
     def _counts(self, opening: Opening | None) -> bool:
         return opening is None or self._only is None or opening.dialect in self._only
@@ -229,7 +243,7 @@ class Marks:
 
     def may_become_tag(self, name: str) -> bool:
         """Whether some mark begins with this folded name."""
-        return _is_prefix(name, self._sorted)
+        return _is_prefix(name, _tag_names(self._tools))
 
     # ---- literals
 
@@ -259,7 +273,7 @@ class Marks:
             return NONE
         name = word.group()
         if word.end() == len(buf) and not final:
-            return MORE if _is_prefix(name.rstrip(":"), self._words) or name.startswith("call:") else NONE
+            return MORE if _is_prefix(name.rstrip(":"), _line_words(self._tools)) or name.startswith("call:") else NONE
         known = name.rstrip(":") in self._tools
         if not known and not name.startswith("call:"):
             return NONE

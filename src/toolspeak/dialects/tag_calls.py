@@ -256,11 +256,12 @@ class TagCalls(Body):
             blank = _BLANK(buf, pos)
             assert blank is not None
             pos = blank.end()
+            if not buf.startswith(NOISE[0], pos):
+                return pos
             if buf.startswith(NOISE, pos):
                 pos += len(NOISE)
                 continue
-            rest = buf[pos : pos + len(NOISE)]
-            return MORE if rest and not final and NOISE.startswith(rest) else pos
+            return MORE if not final and NOISE.startswith(buf[pos : pos + len(NOISE)]) else pos
 
     def _between(self, buf: str, pos: int, final: bool) -> int:
         at = self._blank(buf, pos, final)
@@ -274,10 +275,11 @@ class TagCalls(Body):
             return at
         if buf[at] != "<":
             return self._stray(buf, at, final) if self._closes else self._end_here(pos)
-        if buf.startswith(CDATA, at):
-            return at + len(CDATA)
-        if CDATA.startswith(buf[at : at + len(CDATA)]) and not final:
-            return MORE
+        if buf.startswith("!", at + 1):
+            if buf.startswith(CDATA, at):
+                return at + len(CDATA)
+            if CDATA.startswith(buf[at : at + len(CDATA)]) and not final:
+                return MORE
         tag = lex_tag(buf, at, final)
         if isinstance(tag, int):
             return MORE if tag == MORE else self._stray(buf, at, final)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import ClassVar
 
 import msgspec
 
@@ -70,13 +71,6 @@ class TagValue(Steps):
         self._own_line = False
         self._text: list[str] = []
         self._phase: Callable[[str, int, bool], int] = self._lead if flows else self._hold
-        self._interrupts = {
-            "\n": self._flow_newline,
-            "\r": self._flow_newline,
-            "&": self._flow_entity,
-            "]": self._flow_noise,
-            "<": self._flow_tag,
-        }
 
     def _step(self, buf: str, pos: int, final: bool) -> int:
         return self._phase(buf, pos, final)
@@ -160,7 +154,7 @@ class TagValue(Steps):
         end = self._next_interrupt(buf, pos, final)
         if end > pos:
             return self._say(buf[pos:end], end)
-        return self._interrupts[buf[pos]](buf, pos, final)
+        return self._INTERRUPTS[buf[pos]](self, buf, pos, final)
 
     def _next_interrupt(self, buf: str, pos: int, final: bool) -> int:
         """Where the value must be looked at again. Tags that cannot end it are passed over."""
@@ -236,6 +230,14 @@ class TagValue(Steps):
             return self._say(buf[pos:end], end + len(CDATA_END))
         end = _before_cdata_end(buf, final)
         return self._say(buf[pos:end], end) if end > pos else MORE
+
+    _INTERRUPTS: ClassVar[dict[str, Callable[..., int]]] = {
+        "\n": _flow_newline,
+        "\r": _flow_newline,
+        "&": _flow_entity,
+        "]": _flow_noise,
+        "<": _flow_tag,
+    }
 
     # ---- a value that is held
 
