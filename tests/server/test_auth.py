@@ -202,6 +202,10 @@ def test_the_printed_code_becomes_a_cookie_once():
     assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(flags)
     assert run(ask(team.app, "GET", "/toolspeak/requests", {"Cookie": cookie})).status == 200
     assert run(ask(team.app, "GET", "/v1/models", {"Cookie": cookie})).status == 200
+    made = run(ask(team.app, "POST", "/v1/chat/completions", {"Cookie": cookie}, HELLO))
+    place = "/toolspeak/requests/" + made.json["id"].removeprefix("chatcmpl-")
+    assert run(ask(team.app, "GET", place, {"Cookie": cookie})).status == 200
+    assert run(ask(team.app, "GET", place, bearer(team.key("anna")))).status == 404
     assert run(ask(team.app, "POST", "/toolspeak/session", {}, {"code": code})).status == 401
     assert run(ask(team.app, "DELETE", "/toolspeak/session", {"Cookie": cookie})).status == 200
     assert run(ask(team.app, "GET", "/toolspeak/requests", {"Cookie": cookie})).status == 401

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -43,6 +45,25 @@ def test_a_key_is_printed_once_and_holds(home: Path):
     assert "anna  (qwen*, fast; 60 a minute; 4 at a time)" in listed.stdout
     assert made.stdout.strip() not in listed.output
     assert made.stdout.strip() not in made.stderr
+
+
+@pytest.mark.requirement("R-T19")
+def test_no_option_takes_a_secret_since_others_can_read_command_lines():
+    def options(command: click.Command, path: str) -> Iterator[tuple[str, click.Parameter]]:
+        for parameter in command.params:
+            yield f"{path} {parameter.name}", parameter
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            for name in command.list_commands(context):
+                following = command.get_command(context, name)
+                assert following is not None
+                yield from options(following, f"{path} {name}")
+
+    words = ("key", "secret", "token", "password", "auth")
+    named = {name: option for name, option in options(main, "") if any(word in name.split()[-1] for word in words)}
+    assert set(named) == {" serve require_key", " serve auth"}
+    assert isinstance(named[" serve auth"].type, click.Choice)
+    assert isinstance(named[" serve require_key"].type, click.types.BoolParamType)
 
 
 def test_keys_are_listed_as_json_and_revoked(home: Path):

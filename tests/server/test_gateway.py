@@ -148,6 +148,8 @@ def test_check_demands_a_toolspeak_key_and_sends_the_configured_one():
     for headers in ({}, bearer("sk-own")):
         assert run(ask(team.app, "POST", CHAT, headers, HELLO)).status == 401
     assert told(team.app, "m", bearer(team.key("anna"))) == "one: configured"
+    session = team.access.sessions.exchange(team.access.sessions.code())
+    assert told(team.app, "m", {"Cookie": f"toolspeak_session={session}"}) == "one: configured"
 
 
 @pytest.mark.requirement("G6")

@@ -71,7 +71,7 @@ def command(
 
     def loaded() -> Config:
         config = load(flags)
-        secrets[:] = secrets_of(config)
+        secrets[:] = secrets_of(config, upstream, model)
         say(note.detail for note in config.notes)
         return config
 

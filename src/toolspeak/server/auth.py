@@ -25,6 +25,8 @@ __all__ = ["NOBODY", "Access", "Caller", "Credential", "Forbidden", "Level", "Un
 #: What a route asks of its caller: nothing; to be a client; to be who runs the server.
 Level: TypeAlias = Literal["open", "client", "admin"]
 
+#: Who runs the server and has no key but a session. No hash, and so nobody else.
+_SESSION = "session"
 #: Headers that carry a key and nothing else.
 _KEY_HEADERS = {b"x-api-key": "x-api-key", b"x-goog-api-key": "x-goog-api-key", b"x-toolspeak-key": "x-toolspeak-key"}
 #: The parameter of the query that does.
@@ -71,13 +73,15 @@ class Caller(msgspec.Struct, frozen=True):
     @property
     def tenant(self) -> str:
         """Under what everything is kept that belongs to this caller."""
-        return self.key.id if self.key is not None else ""
+        if self.key is not None:
+            return self.key.id
+        return _SESSION if self.admin else ""
 
     def tenants(self) -> tuple[str, ...]:
         """Everything that this caller may look at. Somebody without a toolspeak key is also known by its own."""
         if self.key is not None:
             return (self.key.id,)
-        return ("", *(tenant_of(credential) for credential in self.own))
+        return (self.tenant, *(tenant_of(credential) for credential in self.own))
 
 
 #: Somebody on this machine, where no key is needed.

@@ -151,7 +151,7 @@ class Gateway:
     def _own(self, place: Place, caller: Caller) -> Credential | None:
         """The caller's own key, where that is the one to send."""
         chain = self._chains[place.upstream]
-        if caller.key is None and any(line.auth == "check" for line, _ in chain):
+        if caller.key is None and not caller.admin and any(line.auth == "check" for line, _ in chain):
             raise Unauthorized(f"the upstream `{place.upstream}` is for holders of a toolspeak key")
         if chain[0][0].auth != "forward":
             return None

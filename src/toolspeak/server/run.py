@@ -10,6 +10,7 @@ import logging
 import os
 import signal
 import socket
+import threading
 from collections.abc import Callable
 from functools import partial
 
@@ -63,10 +64,15 @@ def gateway_from(
     return Gateway(lines, known, memory if memory is not None else MemoryState(), secret, aliases)
 
 
+def _named(config: Config, model: str) -> str:
+    """The model that is meant where there is one upstream, with its provider."""
+    name = model or config.model or "openai:"
+    return name if ":" in name else f"openai:{name}"
+
+
 def _one_line(config: Config, upstream: str, model: str, auth: Auth, plugins: Plugins) -> Line:
     """The one upstream that the caller, or the general settings, name."""
-    name = model or config.model or "openai:"
-    name = name if ":" in name else f"openai:{name}"
+    name = _named(config, model)
     reached = reach(name, upstream, "", config, plugins)
 
     def dial(own: Credential | None) -> Upstream:
@@ -157,7 +163,8 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen to clients and to SIGHUP."""
         await super().startup(sockets)
-        if hasattr(signal, "SIGHUP"):
+        # Signals are heard by the main thread only, and not by every system.
+        if hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread():
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.reload)
 
     def reload(self) -> None:
@@ -205,7 +212,7 @@ def serve(app: App, host: str, port: int, remake: Callable[[], Gateway]) -> None
     Server(config, app, remake).run()
 
 
-def secrets_of(config: Config) -> tuple[Secret, ...]:
-    """Every secret of the configuration, for whoever must not show them."""
+def secrets_of(config: Config, upstream: str = "", model: str = "") -> tuple[Secret, ...]:
+    """Every secret of the configuration, for whoever must not show them; the arguments are those of `gateway_from`."""
     named = (config.upstream(name).api_key for name in config.upstream_names())
-    return (*named, config.endpoint().api_key, config.secret(config.state()))
+    return (*named, config.endpoint(_named(config, model), upstream).api_key, config.secret(config.state()))
