@@ -54,10 +54,12 @@ class Client:
         self.reading.set()
         #: What a server raises for a client that is gone.
         self.broken: OSError | None = None
+        self.refused = asyncio.Event()
         self.task = asyncio.ensure_future(app(self._scope, self._incoming.get, self._send))
 
     async def _send(self, message: Any) -> None:
         if self.broken is not None:
+            self.refused.set()
             raise self.broken
         self.sent.append(message)
         self.news.set()
@@ -384,6 +386,42 @@ def test_a_silent_stream_is_kept_alive_and_nothing_else_changes(speaker: Speaker
     assert (seen.text, seen.ended) == ("The weather is fine. " * 20 + "Take a walk.", True)
 
 
+@pytest.mark.requirement("R-F8")
+def test_a_keep_alive_that_is_being_written_is_not_written_into():
+    async def talk() -> Client:
+        more = asyncio.Event()
+        script = Script(_words("The weather is fine. " * 20), more, _words("Take a walk."), END)
+        client = talker(scripted(script, keep_alive=OFTEN), SPEAKERS[0])
+        await client.hears(bool)
+        client.reading.clear()
+        await client.hears(lambda body: body.endswith(b": keep-alive\n\n"))
+        more.set()
+        for _ in range(100):  # whoever could go on would
+            await asyncio.sleep(0)
+        assert client.body.endswith(b": keep-alive\n\n")
+        client.reading.set()
+        await client.task
+        return client
+
+    seen = SPEAKERS[0].read(run(talk()).body, True)
+    assert (seen.text, seen.ended) == ("The weather is fine. " * 20 + "Take a walk.", True)
+
+
+@pytest.mark.requirement("R-F27")
+def test_a_keep_alive_that_cannot_be_written_harms_nobody():
+    async def talk() -> None:
+        script = Script(_words("The weather is fine. " * 20), asyncio.Event())
+        client = talker(scripted(script, keep_alive=OFTEN), SPEAKERS[0])
+        await client.hears(bool)
+        client.broken = BrokenPipeError()
+        await client.refused.wait()
+        client.leave()
+        await client.task
+        assert script.left.is_set()
+
+    run(talk())
+
+
 async def _silent(speaker: Speaker, last: list[Event], stream: bool = True) -> Client:
     """An upstream that thinks for longer than anybody waits for a status."""
     more = asyncio.Event()
@@ -573,6 +611,54 @@ def test_a_gemini_client_that_does_not_ask_for_events_gets_a_list():
     assert client.headers["content-type"] == "application/json"
     parts = [response["candidates"][0]["content"]["parts"][0]["text"] for response in json.loads(client.body)]
     assert "".join(parts) == "The weather is fine. " * 20 + "Take a walk."
+
+
+class Many(Script):
+    """One upstream for several clients: each names its script."""
+
+    def __init__(self, scripts: list[Script]) -> None:
+        super().__init__()
+        self._scripts = scripts
+
+    def open(self, request: Request) -> Batches:
+        return self._scripts[int(request.messages[-1].text)].open(request)
+
+
+def test_streams_side_by_side_do_not_mix():
+    async def talk() -> None:
+        turns = [asyncio.Event() for _ in range(20)]
+        steps = [(_words(f"I am {at}. " * 40), turn, _words(f"Still {at}."), END) for at, turn in enumerate(turns)]
+        app = scripted(Many([Script(*each) for each in steps]))
+        clients: list[tuple[Speaker, Client]] = []
+        for at in range(20):
+            speaker = SPEAKERS[at % len(SPEAKERS)]
+            body = json.dumps(speaker.ask(True, tools=False)).replace(QUESTION, str(at))
+            clients.append((speaker, Client(app, speaker.path(True), json.loads(body))))
+        for _, client in clients:
+            await client.hears(bool)
+        for turn in reversed(turns):
+            turn.set()
+        for at, (speaker, client) in enumerate(clients):
+            await client.task
+            assert speaker.read(client.body, True).text == f"I am {at}. " * 40 + f"Still {at}."
+
+    run(talk())
+
+
+def test_a_websocket_is_closed_by_a_server_that_offers_one():
+    async def talk() -> list[Any]:
+        sent: list[Any] = []
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        async def receive() -> Any:
+            return {"type": "websocket.connect"}
+
+        await scripted(Script())({"type": "websocket", "path": "/v1/responses"}, receive, send)
+        return sent
+
+    assert run(talk()) == [{"type": "websocket.close", "code": 1008}]
 
 
 def test_no_task_of_a_finished_request_is_left():
