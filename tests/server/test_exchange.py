@@ -9,137 +9,19 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import socket
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.server.asgi import run
-from tests.server.live import PROTOCOLS, QUESTION, Two, between, listening, proxy, stream_type
+from tests.server.live import PROTOCOLS, QUESTION, Two, between, stream_type
+from tests.server.players import AT_ONCE, END, FACES, NEVER, OFTEN, Client, Script, scripted, talker, words
 from tests.server.speakers import SPEAKERS, Speaker
 from tests.upstreams.loopback import Heard, chunked, head
 from toolspeak.core.events import Event, Failure, Finish, TextDelta
 from toolspeak.core.model import Request
-from toolspeak.core.strategy import Settings
 from toolspeak.protocols import openai_chat
-from toolspeak.server.app import App
-from toolspeak.server.wire import CarefulProtocol
-from toolspeak.upstreams.seam import Batches, settled
-
-FACES = pytest.mark.parametrize("speaker", [pytest.param(speaker, id=speaker.name) for speaker in SPEAKERS])
-#: How soon the upstream must hear that nobody listens any more.
-AT_ONCE = 1.0
-#: Keep-alives as often as can be, and never.
-OFTEN, NEVER = 0.002, 1e6
-
-
-class Client:
-    """Somebody who asks and reads, until they stall or leave."""
-
-    def __init__(self, app: App, path: str, body: dict[str, Any], method: str = "POST") -> None:
-        path, _, query = path.partition("?")
-        self._scope = {
-            "type": "http",
-            "method": method,
-            "path": path,
-            "query_string": query.encode(),
-            "headers": [(b"host", b"127.0.0.1:8788")],
-        }
-        self._incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self._incoming.put_nowait({"type": "http.request", "body": json.dumps(body).encode(), "more_body": False})
-        self.sent: list[Any] = []
-        self.news = asyncio.Event()
-        self.reading = asyncio.Event()
-        self.reading.set()
-        #: What a server raises for a client that is gone.
-        self.broken: OSError | None = None
-        self.refused = asyncio.Event()
-        self.task = asyncio.ensure_future(app(self._scope, self._incoming.get, self._send))
-
-    async def _send(self, message: Any) -> None:
-        if self.broken is not None:
-            self.refused.set()
-            raise self.broken
-        self.sent.append(message)
-        self.news.set()
-        await self.reading.wait()
-
-    def leave(self) -> None:
-        self._incoming.put_nowait({"type": "http.disconnect"})
-
-    async def hears(self, enough: Callable[[bytes], bool]) -> None:
-        """Wait until what came is enough."""
-        while not enough(self.body):
-            self.news.clear()
-            await self.news.wait()
-
-    @property
-    def status(self) -> int:
-        return self.sent[0]["status"]
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return {name.decode(): value.decode() for name, value in self.sent[0]["headers"]}
-
-    @property
-    def writes(self) -> list[bytes]:
-        return [message["body"] for message in self.sent if message["type"] == "http.response.body"]
-
-    @property
-    def body(self) -> bytes:
-        return b"".join(self.writes)
-
-
-def talker(app: App, speaker: Speaker, stream: bool = True, tools: bool = True) -> Client:
-    return Client(app, speaker.path(stream), speaker.ask(stream, tools))
-
-
-class Script:
-    """An upstream that plays batches. An `Event` among them is waited for; an error is raised."""
-
-    provider = "script"
-    base_url = "http://script.test/v1"
-
-    def __init__(self, *steps: list[Event] | asyncio.Event | Exception) -> None:
-        self._steps = steps
-        self.asked: list[Request] = []
-        self.pulled = 0
-        self.reached = asyncio.Event()
-        self.left = asyncio.Event()
-
-    def open(self, request: Request) -> Batches:
-        self.asked.append(request)
-        return settled(self._batches())
-
-    async def _batches(self) -> Batches:
-        self.reached.set()
-        try:
-            for step in self._steps:
-                if isinstance(step, asyncio.Event):
-                    await step.wait()
-                elif isinstance(step, Exception):
-                    raise step
-                else:
-                    self.pulled += 1
-                    yield step
-        finally:
-            self.left.set()
-
-    async def close(self) -> None:
-        pass
-
-
-def scripted(script: Script, **fields: Any) -> App:
-    return proxy(script, "openai_chat", Settings(mode="force"), **{"keep_alive": NEVER, **fields})
-
-
-def _words(text: str) -> list[Event]:
-    return [TextDelta(text)]
-
-
-END: list[Event] = [Finish("stop")]
-
+from toolspeak.upstreams.seam import Batches
 
 # ---- the client leaves
 
@@ -188,7 +70,7 @@ def test_a_client_that_leaves_ends_what_was_asked_for_it(speaker: Speaker, strea
 @pytest.mark.requirement("R-F27")
 def test_a_client_that_left_is_on_record():
     async def talk() -> Any:
-        script = Script(_words("The weather is fine. " * 20), asyncio.Event())
+        script = Script(words("The weather is fine. " * 20), asyncio.Event())
         app = scripted(script)
         client = talker(app, SPEAKERS[0])
         await client.hears(bool)
@@ -207,7 +89,7 @@ def test_a_client_that_left_is_on_record():
 def test_a_server_that_cannot_write_any_more_counts_as_a_client_that_left():
     async def talk() -> None:
         more = asyncio.Event()
-        script = Script(_words("The weather is fine. " * 20), more, _words("And so on."), asyncio.Event())
+        script = Script(words("The weather is fine. " * 20), more, words("And so on."), asyncio.Event())
         client = talker(scripted(script), SPEAKERS[0])
         await client.hears(bool)
         client.broken = BrokenPipeError()
@@ -324,7 +206,7 @@ def test_an_error_that_is_the_first_event_is_a_status(speaker: Speaker, protocol
 def test_a_stream_that_breaks_ends_with_an_error_and_without_an_end(speaker: Speaker):
     async def talk() -> Client:
         failure = Failure("it fell over", "upstream", 500)
-        script = Script(_words("The weather "), _words("is fine. " * 30), [failure])
+        script = Script(words("The weather "), words("is fine. " * 30), [failure])
         client = talker(scripted(script), speaker)
         await client.task
         return client
@@ -344,7 +226,7 @@ def test_a_mistake_of_ours_is_told_in_the_words_of_the_protocol(
     speaker: Speaker, begun: bool, caplog: pytest.LogCaptureFixture
 ):
     async def talk() -> Client:
-        steps: list[Any] = [_words("The weather is fine. " * 20)] if begun else []
+        steps: list[Any] = [words("The weather is fine. " * 20)] if begun else []
         client = talker(scripted(Script(*steps, RuntimeError("a secret of ours"))), speaker)
         await client.task
         return client
@@ -366,7 +248,7 @@ def test_a_mistake_of_ours_is_told_in_the_words_of_the_protocol(
 def test_a_silent_stream_is_kept_alive_and_nothing_else_changes(speaker: Speaker):
     async def talk() -> tuple[Client, int]:
         more = asyncio.Event()
-        script = Script(_words("The weather is fine. " * 20), more, _words("Take a walk."), END)
+        script = Script(words("The weather is fine. " * 20), more, words("Take a walk."), END)
         client = talker(scripted(script, keep_alive=OFTEN), speaker)
         await client.hears(bool)
         said = len(client.writes)
@@ -390,7 +272,7 @@ def test_a_silent_stream_is_kept_alive_and_nothing_else_changes(speaker: Speaker
 def test_a_keep_alive_that_is_being_written_is_not_written_into():
     async def talk() -> Client:
         more = asyncio.Event()
-        script = Script(_words("The weather is fine. " * 20), more, _words("Take a walk."), END)
+        script = Script(words("The weather is fine. " * 20), more, words("Take a walk."), END)
         client = talker(scripted(script, keep_alive=OFTEN), SPEAKERS[0])
         await client.hears(bool)
         client.reading.clear()
@@ -410,7 +292,7 @@ def test_a_keep_alive_that_is_being_written_is_not_written_into():
 @pytest.mark.requirement("R-F27")
 def test_a_keep_alive_that_cannot_be_written_harms_nobody():
     async def talk() -> None:
-        script = Script(_words("The weather is fine. " * 20), asyncio.Event())
+        script = Script(words("The weather is fine. " * 20), asyncio.Event())
         client = talker(scripted(script, keep_alive=OFTEN), SPEAKERS[0])
         await client.hears(bool)
         client.broken = BrokenPipeError()
@@ -429,8 +311,7 @@ async def _silent(speaker: Speaker, last: list[Event], stream: bool = True) -> C
     if stream:
         await client.hears(bool)
     else:
-        for _ in range(50):  # looks, none of which may begin an answer that is in one piece
-            await asyncio.sleep(OFTEN)
+        await client.looked_at(20)  # none of which may begin an answer that is in one piece
     more.set()
     await client.task
     return client
@@ -439,7 +320,7 @@ async def _silent(speaker: Speaker, last: list[Event], stream: bool = True) -> C
 @pytest.mark.requirement("R-F9")
 @FACES
 def test_who_waits_long_for_the_first_word_gets_a_stream_that_has_begun(speaker: Speaker):
-    client = run(_silent(speaker, _words("Take a walk.")))
+    client = run(_silent(speaker, words("Take a walk.")))
     assert (client.status, speaker.read(client.body, True).text) == (200, "Take a walk.")
     fillers = {"gemini": b"\r\n", "ollama": b" "}
     assert client.writes[0] == fillers.get(speaker.name, b": keep-alive\n\n")
@@ -456,7 +337,7 @@ def test_an_error_after_that_is_an_event(speaker: Speaker):
 @pytest.mark.requirement("R-F9")
 @FACES
 def test_an_answer_in_one_piece_does_not_begin_before_it_is_whole(speaker: Speaker):
-    client = run(_silent(speaker, _words("Take a walk."), stream=False))
+    client = run(_silent(speaker, words("Take a walk."), stream=False))
     assert speaker.read(client.body, False).text == "Take a walk."
     assert len(client.writes) == 1
 
@@ -468,10 +349,10 @@ def test_an_answer_in_one_piece_does_not_begin_before_it_is_whole(speaker: Speak
 @FACES
 def test_what_a_client_does_not_take_is_not_read(speaker: Speaker):
     async def talk() -> int:
-        script = Script(*(_words("The weather is fine. " * 20) for _ in range(50)), END)
+        script = Script(*(words("The weather is fine. " * 20) for _ in range(50)), END)
         client = talker(scripted(script), speaker)
         client.reading.clear()
-        await client.news.wait()
+        await client.hears(lambda body: bool(client.sent))
         for _ in range(100):  # whoever could go on would
             await asyncio.sleep(0)
         pulled = script.pulled
@@ -518,7 +399,7 @@ def test_a_header_that_would_be_too_long_or_not_ascii_says_less():
     async def talk() -> Client:
         body = SPEAKERS[0].ask(False)
         body["tools"] += [{"type": "wéb_search"}]
-        client = Client(scripted(Script(_words("Fine."), END)), SPEAKERS[0].path(False), body)
+        client = Client(scripted(Script(words("Fine."), END)), SPEAKERS[0].path(False), body)
         await client.task
         return client
 
@@ -602,7 +483,7 @@ def test_an_upstream_that_keeps_responses_is_asked_for_them():
 def test_a_gemini_client_that_does_not_ask_for_events_gets_a_list():
     async def talk() -> Client:
         gemini = SPEAKERS[3]
-        script = Script(_words("The weather is fine. " * 20), _words("Take a walk."), END)
+        script = Script(words("The weather is fine. " * 20), words("Take a walk."), END)
         client = Client(scripted(script), "/v1beta/models/m:streamGenerateContent", gemini.ask(True))
         await client.task
         return client
@@ -627,7 +508,7 @@ class Many(Script):
 def test_streams_side_by_side_do_not_mix():
     async def talk() -> None:
         turns = [asyncio.Event() for _ in range(20)]
-        steps = [(_words(f"I am {at}. " * 40), turn, _words(f"Still {at}."), END) for at, turn in enumerate(turns)]
+        steps = [(words(f"I am {at}. " * 40), turn, words(f"Still {at}."), END) for at, turn in enumerate(turns)]
         app = scripted(Many([Script(*each) for each in steps]))
         clients: list[tuple[Speaker, Client]] = []
         for at in range(20):
@@ -664,118 +545,9 @@ def test_a_websocket_is_closed_by_a_server_that_offers_one():
 def test_no_task_of_a_finished_request_is_left():
     async def talk() -> set[Any]:
         before = asyncio.all_tasks()
-        client = talker(scripted(Script(_words("Fine."), END)), SPEAKERS[0])
+        client = talker(scripted(Script(words("Fine."), END)), SPEAKERS[0])
         await client.task
         await asyncio.sleep(0)
         return asyncio.all_tasks() - before
 
     assert run(talk()) == set()
-
-
-# ---- the real server
-
-
-def _raw(speaker: Speaker, stream: bool = True) -> bytes:
-    body = json.dumps(speaker.ask(stream)).encode()
-    lines = [f"POST {speaker.path(stream)} HTTP/1.1", "host: 127.0.0.1", f"content-length: {len(body)}"]
-    return "\r\n".join([*lines, "", ""]).encode() + body
-
-
-@pytest.mark.requirement("R-F27")
-@FACES
-@pytest.mark.parametrize("begun", [True, False])
-def test_a_connection_that_is_closed_ends_what_was_asked(speaker: Speaker, begun: bool):
-    async def talk() -> None:
-        steps: list[Any] = [_words("The weather is fine. " * 20)] if begun else []
-        script = Script(*steps, asyncio.Event())
-        async with listening(scripted(script)) as port:
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(_raw(speaker))
-            await script.reached.wait()
-            if begun:
-                await reader.readuntil(b"fine")
-            writer.transport.abort()
-            async with asyncio.timeout(AT_ONCE):
-                await script.left.wait()
-
-    run(talk())
-
-
-#: About as much as one read can bring.
-PIECE = "The weather is fine. " * 3000
-
-
-async def _connect_and_never_read(port: int) -> asyncio.StreamWriter:
-    """A client with a small window, so that the system itself keeps little for it."""
-    connection = socket.socket()
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    connection.setblocking(False)
-    await asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", port))
-    _, writer = await asyncio.open_connection(sock=connection, limit=1024)
-    writer.write(_raw(SPEAKERS[0]))
-    return writer
-
-
-@pytest.mark.requirement("R-F26")
-def test_the_real_server_keeps_little_for_a_client_that_does_not_read():
-    async def talk() -> int:
-        script = Script(*(_words(PIECE) for _ in range(2000)), END)
-        async with listening(scripted(script)) as port:
-            writer = await _connect_and_never_read(port)
-            await script.reached.wait()
-            pulled = -1
-            while script.pulled != pulled:
-                pulled = script.pulled
-                for _ in range(200):  # whoever could go on would
-                    await asyncio.sleep(0)
-            writer.transport.abort()
-            await script.left.wait()
-            return pulled
-
-    # What the system keeps for a connection is a few MB at most; 2000 pieces are 120 MB.
-    assert run(talk()) < 150
-
-
-@pytest.mark.requirement("R-F26")
-def test_a_client_that_never_reads_is_dropped():
-    class Impatient(CarefulProtocol):
-        write_seconds = 0.01
-
-    async def talk() -> None:
-        script = Script(*(_words(PIECE) for _ in range(2000)), END)
-        async with listening(scripted(script), Impatient) as port:
-            writer = await _connect_and_never_read(port)
-            await script.left.wait()
-            assert script.pulled < 2000
-            writer.transport.abort()
-
-    run(talk())
-
-
-@pytest.mark.parametrize(
-    ("asked", "status"),
-    [
-        (b"HEAD / HTTP/1.1", b"200"),
-        (b"HEAD /nowhere HTTP/1.1", b"404"),
-        (b"GET /v1/responses HTTP/1.1\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-key: eA==", b"426"),
-    ],
-)
-def test_the_real_server_answers_and_goes_on(asked: bytes, status: bytes):
-    """A second request on the same connection is understood: no byte too many came with the first answer."""
-
-    async def talk() -> tuple[bytes, bytes]:
-        async with listening(scripted(Script(END))) as port:
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.write(asked + b"\r\nhost: 127.0.0.1\r\n\r\n")
-            first = await reader.readuntil(b"\r\n\r\n")
-            if not asked.startswith(b"HEAD"):
-                size = int(first.lower().partition(b"content-length: ")[2].split(b"\r")[0])
-                await reader.readexactly(size)
-            writer.write(b"HEAD / HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
-            second = await reader.readuntil(b"\r\n\r\n")
-            writer.close()
-            await writer.wait_closed()
-            return first, second
-
-    first, second = run(talk())
-    assert (first.split()[1], second.split()[1]) == (status, b"200")
