@@ -6,7 +6,6 @@ embeds the server. Below: `routes`, `exchange`, `pages`, `guard`.
 
 from __future__ import annotations
 
-import logging
 from collections import OrderedDict
 from collections.abc import MutableMapping
 from typing import Any
@@ -24,7 +23,6 @@ from .routes import Route, find
 
 __all__ = ["App"]
 
-_log = logging.getLogger("toolspeak.server")
 #: How many requests can be asked about afterwards.
 _KEPT_RECORDS = 500
 #: The shape of an error on a path that belongs to no protocol.
