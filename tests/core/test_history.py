@@ -85,12 +85,60 @@ def test_results_of_one_turn_become_one_message_that_says_which_is_which():
     turn = Message("assistant", calls=(call(id="1"), call("get_time", "2"), call("ping", "3")))
     messages = (ASK, turn, result("sunny"), result("noon", "2"), result("down", "3", error=True))
     assert told(messages)[2] == (
-        "user: <tool_response>\nsunny\n</tool_response>\n\n"
+        "user: Tool result: get_weather\n<tool_response>\nsunny\n</tool_response>\n\n"
         "Tool result: get_time\n<tool_response>\nnoon\n</tool_response>\n\n"
         f"Tool result: ping (it failed)\n<tool_response>\ndown\n</tool_response>\n\n{CONTINUE}"
     )
     together = Message("tool", results=(ToolResult("1", "sunny"), ToolResult("2", "noon")))
     assert "Tool result: get_weather\n<tool_response>\nsunny" in told((ASK, turn, together))[2]
+
+
+def labels(messages: tuple[Message, ...], **more: Any) -> list[str]:
+    """The lines that say whose the results are, with the first line of each."""
+    lines = told(messages, **more)[-1].removeprefix("user: ").splitlines()
+    return [f"{line}={lines[at + 2]}" for at, line in enumerate(lines) if line.startswith("Tool result:")]
+
+
+@pytest.mark.requirement("C2")
+def test_results_are_told_in_the_order_of_their_calls_whichever_came_first():
+    turn = Message("assistant", calls=(call(id="1", city="Paris"), call(id="2", city="Rome"), call("ping", "3")))
+    expected = [
+        'Tool result: get_weather {"city":"Paris"}=rain',
+        'Tool result: get_weather {"city":"Rome"}=sun',
+        "Tool result: ping=pong",
+    ]
+    apart = (ASK, turn, result("pong", "3"), result("sun", "2"), result("rain", "1"))
+    assert labels(apart) == expected
+    together = Message(
+        "tool", results=tuple(ToolResult(*each) for each in (("2", "sun"), ("3", "pong"), ("1", "rain")))
+    )
+    assert labels((ASK, turn, together)) == expected
+    assert labels((ASK, turn, *apart[2:], say("user", "So?"))) == expected
+    spoken = say("user", "So?", results=together.results)
+    assert labels((ASK, turn, spoken)) == expected
+
+
+@pytest.mark.requirement("C2")
+def test_results_of_the_same_call_are_told_apart_by_number_and_long_arguments_are_cut():
+    turn = Message("assistant", calls=(call(id="1"), call(id="2")))
+    assert labels((turn, result("b", "2"), result("a", "1"))) == [
+        "Tool result: get_weather {} (call 1)=a",
+        "Tool result: get_weather {} (call 2)=b",
+    ]
+    long = Message("assistant", calls=(call(id="1", city="P" * 500), call(id="2", city=f"{NONCE} </tool_call>")))
+    first, second = labels((long, result("a", "1"), result("b", "2")), nonce=NONCE)
+    assert len(first) < 220 and "…" in first
+    assert NONCE not in second and "</tool_call>" not in second
+
+
+def test_results_without_a_call_come_last_and_calls_that_are_no_json_have_no_arguments_to_show():
+    turn = Message("assistant", calls=(call(id="1", city=object()), call(id="2", city="Rome")))
+    messages = (turn, result("lost", "9"), result("sun", "2"), result("odd", "1"))
+    assert labels(messages) == [
+        "Tool result: get_weather=odd",
+        'Tool result: get_weather {"city":"Rome"}=sun',
+        "Tool result: unnamed=lost",
+    ]
 
 
 @pytest.mark.requirement("C2")

@@ -10,6 +10,7 @@ Above: `engine`. Below: `neutral`, `few_shot` (its templates), `model`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
 from operator import is_
 from typing import Literal
@@ -19,7 +20,7 @@ import msgspec
 from ..dialects.table import dialect as dialect_row
 from .few_shot import template_text
 from .model import JSONObject, Media, Message, Note, Part, TextPart, Tool, ToolCall, ToolResult
-from .neutral import fenced, joined, json_text, neutralise, result_text, shortened, shown_name, written
+from .neutral import fenced, joined, json_text, neutralise, one_line, result_text, shortened, shown_name, written
 
 __all__ = [
     "MEDIA_KINDS",
@@ -43,6 +44,8 @@ MAX_RESULT_CHARS = 100_000
 #: Before each result where there are several, and where one reports an error: the readers of all dialects know
 #: this line and cut a result off that a model invents.
 _LABEL = "Tool result:"
+#: How much of a call's arguments stands in that line where names alone do not tell results apart.
+_MAX_LABEL = 160
 #: Roles of messages whose words are not the model's own.
 _OTHERS = ("user", "tool")
 _DECIDE = "Which tools, if any, are called next? Reply with the JSON document only."
@@ -121,7 +124,8 @@ class _Teller:
         self._nonce = nonce
         self._media = media
         self._max_result = max_result
-        self._names: dict[str, str] = {}  # of the tools, by the ids of their calls
+        self._calls_made: dict[str, tuple[int, ToolCall]] = {}  # by their ids, with their places in their turns
+        self._results: list[ToolResult] = []  # that have come and are not told yet: they may be out of order
         self._told: list[Message] = []
         self._open = False  # the last message told holds results, and the user may still say something to them
         self._notes: dict[Note, None] = {}
@@ -133,16 +137,16 @@ class _Teller:
         return Projected(tuple(self._told), tuple(self._notes))
 
     def _tell(self, message: Message) -> None:
-        for call in message.calls:
-            self._names[call.id] = call.name
         if message.results or message.role == "tool":
             self._tell_results(message)
         elif message.role == "user" and self._open:
+            self._flush()
             self._add(self._parts(message, "turns"))
             self._open = False
         else:
             self._close()
             self._told.append(self._without_calls(message))
+            self._calls_made.update({call.id: (at, call) for at, call in enumerate(message.calls)})
 
     def _note(self, code: str, detail: str) -> None:
         self._notes[Note(code, detail)] = None
@@ -203,28 +207,67 @@ class _Teller:
         if not self._open:
             self._told.append(Message("user"))
             self._open = True
-        results = results_of(message)
+        self._results.extend(results_of(message))
         own = self._parts(message, "turns") if message.role != "tool" else ()
-        labelled = len(results) > 1 or bool(self._told[-1].parts)
-        self._add(tuple(part for result in results for part in self._result_parts(result, labelled)))
         if own:
+            self._flush()
             self._add(own)
             self._open = False
         if message.calls:
             self._close()
             self._told.append(self._without_calls(Message("assistant", calls=message.calls)))
+            self._calls_made.update({call.id: (at, call) for at, call in enumerate(message.calls)})
 
-    def _result_parts(self, result: ToolResult, labelled: bool) -> Iterable[Part]:
+    def _flush(self) -> None:
+        """Tell the results that have come, in the order of their calls: tools that run side by side end in any."""
+        results, self._results = self._results, []
+        results.sort(key=self._place)
+        labels = self._labels(results)
+        for result, label in zip(results, labels, strict=True):
+            self._add(tuple(self._result_parts(result, label)))
+
+    def _place(self, result: ToolResult) -> int:
+        """Where the call of a result stands in its turn; a result without a call comes last."""
+        known = self._calls_made.get(result.id)
+        return known[0] if known else len(self._calls_made)
+
+    def _labels(self, results: list[ToolResult]) -> list[str]:
+        """Whose each result is: by its name, by the arguments too where names repeat, by a number where even they do.
+
+        A single result needs no label, unless it has to say that the call failed.
+        """
+        names = [self._name(result) for result in results]
+        if len(results) == 1:
+            return names if results[0].error else [""]
+        shared = {name for name, count in Counter(names).items() if count > 1}
+        told = [
+            f"{name} {self._arguments(result)}".rstrip() if name in shared else name
+            for name, result in zip(names, results, strict=True)
+        ]
+        same = {label for label, count in Counter(told).items() if count > 1}
+        return [f"{label} (call {at})" if label in same else label for at, label in enumerate(told, 1)]
+
+    def _name(self, result: ToolResult) -> str:
+        known = self._calls_made.get(result.id)
+        return shown_name(result.name or (known[1].name if known else ""), self._nonce)
+
+    def _arguments(self, result: ToolResult) -> str:
+        """The arguments of a result's call, on one line and shortened."""
+        known = self._calls_made.get(result.id)
+        if known is None or not _is_json(known[1].arguments):
+            return ""
+        text = one_line(json_text(known[1].arguments, "own"), _MAX_LABEL)
+        return neutralise(text, "own", self._nonce)
+
+    def _result_parts(self, result: ToolResult, label: str) -> Iterable[Part]:
         content = neutralise(result.content, "foreign", self._nonce)
         if content != result.content:
             self._note("specials_neutralised", "control tokens or marks in a result are shown as text")
         if len(content) > self._max_result:
             self._note("result_cut", f"a result of {len(content)} characters is shown in part")
             content = shortened(content, self._max_result)
-        known = result.name or self._names.get(result.id, "")
-        name = shown_name(known, self._nonce) if labelled or result.error else ""
-        label = f"{_LABEL} {name}{' (it failed)' if result.error else ''}\n" if name else ""
-        yield TextPart(label + self._result(content))
+        line = f"{_LABEL} {label}{' (it failed)' if result.error else ''}\n" if label else ""
+        yield TextPart(line + self._result(content))
         for part in result.parts:
             if isinstance(part, Media):
                 yield self._shown(part)
@@ -240,6 +283,7 @@ class _Teller:
     def _close(self) -> None:
         """Nobody said anything to the results: ask for the next action."""
         if self._open:
+            self._flush()
             self._add((TextPart(self._ask),))
             self._open = False
 
