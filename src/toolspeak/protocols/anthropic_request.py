@@ -21,7 +21,7 @@ from .common import (
     int_field,
     number_field,
     object_field,
-    parse_object,
+    request_fields,
     text_field,
     to_wire,
     without,
@@ -52,7 +52,7 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
     Raises:
         UsageError: the body is no such request; the message names the field.
     """
-    fields = dict(body) if isinstance(body, Mapping) else parse_object(body)
+    fields = request_fields(body)
     listed = array_field(fields.get("messages"), "messages")
     if not listed:
         raise UsageError("`messages` must hold at least one message")

@@ -6,13 +6,14 @@ Each reader of a field names it in its error. Above: every codec. Below: `core.m
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import msgspec
 
 from ..core.events import Failure
 from ..core.literals import replace_surrogates
-from ..core.model import JSONObject, JSONValue, is_array, is_object
+from ..core.model import JSONObject, JSONValue, Tool, is_array, is_object, tools_from
 from ..errors import ToolspeakError, UpstreamError, UsageError
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "array_field",
     "bool_field",
     "count",
+    "declared_tools",
     "failure_from",
     "int_field",
     "number_field",
@@ -31,6 +33,7 @@ __all__ = [
     "read_arguments",
     "read_json",
     "repair_json",
+    "request_fields",
     "shorten",
     "status_of",
     "text_field",
@@ -50,6 +53,8 @@ ROUTING_FIELDS = frozenset(
     "api_base api_key api_type api_version base_url custom_llm_provider extra_body extra_headers extra_query"
     " headers organization proxies proxy".split()
 )
+
+_NAMESPACE = "namespace"
 
 #: What is shown of a text that could not be read: enough to recognise it, too little to fill a log.
 _SHOWN = 200
@@ -125,6 +130,31 @@ def without(value: JSONObject, *known: str) -> JSONObject:
     return {key: item for key, item in value.items() if key not in known}
 
 
+def declared_tools(value: JSONValue) -> Iterator[tuple[JSONObject, tuple[Tool, ...]]]:
+    """Each declaration in a `tools` of OpenAI's shape, and the tools that it stands for."""
+    for at, item in enumerate(array_field(value, "tools")):
+        path = f"tools[{at}]"
+        declared = object_field(item, path)
+        if text_field(declared.get("type"), f"{path}.type") == _NAMESPACE:
+            _check_namespace(declared, path)
+        elif declared.get("type", "") is None:
+            declared = without(declared, "type")
+        try:
+            tools = tools_from([declared]) or ()
+        except UsageError as error:
+            raise UsageError(f"`{path}`: {error}") from None
+        yield declared, tools
+
+
+def _check_namespace(declared: JSONObject, path: str) -> None:
+    if not text_field(declared.get("name"), f"{path}.name"):
+        raise UsageError(f"`{path}.name` is missing")
+    for at, inner in enumerate(array_field(declared.get("tools"), f"{path}.tools")):
+        where = f"{path}.tools[{at}]"
+        if text_field(object_field(inner, where).get("type"), f"{where}.type") == _NAMESPACE:
+            raise UsageError(f"`{where}.type` is `{_NAMESPACE}`, and a namespace holds no other")
+
+
 # -------------------------------------------------------------------------------------------------------- JSON
 
 _encode = msgspec.json.Encoder().encode
@@ -137,7 +167,7 @@ _LINE_ENDS = {
 }
 
 
-def parse_object(body: bytes) -> JSONObject:
+def parse_object(body: bytes | str) -> JSONObject:
     """The object that a request's body is.
 
     Raises:
@@ -145,18 +175,31 @@ def parse_object(body: bytes) -> JSONObject:
     """
     try:
         value = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeError) as error:
         raise UsageError(f"the body is not JSON: {error}") from None
     except RecursionError:
         raise UsageError("the body is nested too deeply") from None
     return object_field(value, "the body")
 
 
+def request_fields(body: bytes | str | Mapping[str, JSONValue]) -> JSONObject:
+    """The fields of a request's body, in bytes or as the object that they stand for.
+
+    Raises:
+        UsageError: it is no object.
+    """
+    if isinstance(body, Mapping):
+        return dict(body)
+    if isinstance(body, bytes | str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may not be typed
+        return parse_object(body)
+    raise _wrong("the body", "an object", body)
+
+
 def read_json(payload: bytes | str) -> JSONValue:
     """The value of a JSON text; None when it is none."""
     try:
         return msgspec.json.decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
 
 

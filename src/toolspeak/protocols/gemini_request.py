@@ -19,7 +19,7 @@ from .common import (
     int_field,
     number_field,
     object_field,
-    parse_object,
+    request_fields,
     text_field,
     to_wire,
     without,
@@ -62,7 +62,7 @@ def decode_request(body: bytes | Mapping[str, JSONValue], *, model: str = "", st
     Raises:
         UsageError: the body is no such request; the message names the field.
     """
-    fields = proto(dict(body) if isinstance(body, Mapping) else parse_object(body))
+    fields = proto(request_fields(body))
     messages = decode_contents(fields.get("contents"))
     if not messages:
         raise UsageError("`contents` must hold at least one content")

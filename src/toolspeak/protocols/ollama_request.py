@@ -21,18 +21,17 @@ from ..core.model import (
     ResponseFormat,
     Tool,
     is_object,
-    tools_from,
 )
-from ..errors import UsageError
 from .atomic import FUNCTIONS, dropped_tools
 from .common import (
     ROUTING_FIELDS,
     array_field,
     bool_field,
+    declared_tools,
     int_field,
     number_field,
     object_field,
-    parse_object,
+    request_fields,
     text_field,
     to_wire,
     without,
@@ -58,7 +57,7 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
     Raises:
         UsageError: the body is no such request; the message names the field.
     """
-    fields = dict(body) if isinstance(body, Mapping) else parse_object(body)
+    fields = request_fields(body)
     return Request(
         text_field(fields.get("model"), "model"),
         decode_messages(array_field(fields.get("messages"), "messages")),
@@ -71,12 +70,8 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
 
 def _tools(value: JSONValue) -> tuple[Tool, ...]:
     found: list[Tool] = []
-    for at, item in enumerate(array_field(value, "tools")):
-        try:
-            tools = tools_from([item]) or ()
-        except UsageError as error:
-            raise UsageError(f"`tools[{at}]`: {error}") from None
-        beside = without(item, "type", "function") if item.get("function") is not None else {}
+    for declared, tools in declared_tools(value):
+        beside = without(declared, "type", "function") if declared.get("function") is not None else {}
         found += (_beside(tool, beside) for tool in tools) if beside else tools
     return tuple(found)
 

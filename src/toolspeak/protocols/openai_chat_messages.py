@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
 
-import msgspec
-
 from ..core.model import (
     JSONObject,
     JSONValue,
@@ -23,9 +21,9 @@ from ..core.model import (
     TextPart,
     ToolCall,
     ToolResult,
-    is_object,
 )
 from ..errors import UsageError
+from .common import read_arguments
 from .openai_chat_fields import array_field, object_field, text_field, to_wire, without
 from .openai_chat_parts import decode_content, encode_content
 
@@ -139,24 +137,12 @@ def _call(value: JSONObject, path: str) -> tuple[ToolCall, JSONObject]:
         arguments: JSONObject = {"input": text_field(body.get("input"), f"{path}.custom.input")}
     else:
         given = body.get("arguments")
-        parsed = _arguments(given)
+        parsed = read_arguments(given)
         if parsed is None:
             rest["arguments"] = given
             notes = (Note("arguments_invalid", f"no JSON object: {str(given)[:_SHOWN]}"),)
         arguments = parsed or {}
     return ToolCall(name, arguments, text_field(value.get("id"), f"{path}.id"), notes), rest
-
-
-def _arguments(given: JSONValue) -> JSONObject | None:
-    """The arguments as an object; None when they are none. Some clients send the object itself."""
-    if isinstance(given, str) and given.strip():
-        try:
-            given = msgspec.json.decode(given)
-        except (msgspec.DecodeError, RecursionError):
-            return None
-    elif given is None or given == "":
-        return {}
-    return given if is_object(given) else None
 
 
 def encode_messages(messages: Iterable[Message], custom: Set[str], ours: bool) -> list[JSONObject]:

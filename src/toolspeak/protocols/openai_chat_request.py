@@ -21,9 +21,9 @@ from ..core.model import (
     Tool,
     ToolChoice,
     is_object,
-    tools_from,
 )
 from ..errors import UsageError
+from .common import declared_tools, request_fields
 from .openai_chat_fields import (
     BESIDE,
     PROTOCOL,
@@ -72,7 +72,7 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
     Raises:
         UsageError: the body is no such request; the message names the field.
     """
-    fields = dict(body) if isinstance(body, Mapping) else _parse(body)
+    fields = request_fields(body)
     listed = array_field(fields.get("messages"), "messages")
     if not listed:
         raise UsageError("`messages` must hold at least one message")
@@ -88,24 +88,11 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
     )
 
 
-def _parse(body: bytes) -> JSONObject:
-    try:
-        value = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"the body is not JSON: {error}") from None
-    except RecursionError:
-        raise UsageError("the body is nested too deeply") from None
-    return object_field(value, "the body")
-
-
 def _tools(fields: JSONObject) -> tuple[Tool, ...]:
     found: list[Tool] = []
-    for at, value in enumerate(array_field(fields.get("tools"), "tools")):
-        try:
-            tools = tools_from([value]) or ()
-        except UsageError as error:
-            raise UsageError(f"`tools[{at}]`: {error}") from None
-        beside = without(value, "type", value["type"]) if value.get("type") in value else {}
+    for declared, tools in declared_tools(fields.get("tools")):
+        kind = declared.get("type")
+        beside = without(declared, "type", kind) if kind is not None and kind in declared else {}
         found += (_beside(tool, beside) for tool in tools) if beside else tools
     return tuple(found)
 

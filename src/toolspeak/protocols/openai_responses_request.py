@@ -28,7 +28,7 @@ from .common import (
     int_field,
     number_field,
     object_field,
-    parse_object,
+    request_fields,
     text_field,
     to_wire,
     without,
@@ -69,7 +69,7 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
     Raises:
         UsageError: the body is no such request; the message names the field.
     """
-    fields = dict(body) if isinstance(body, Mapping) else parse_object(body)
+    fields = request_fields(body)
     said = decode_input(fields.get("input"))
     if not said and not any(fields.get(name) for name in (*_REFERENCES, "prompt")):
         raise UsageError("`input` must hold at least one item")

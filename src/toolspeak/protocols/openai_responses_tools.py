@@ -14,9 +14,9 @@ from typing import Final, Literal
 
 import msgspec
 
-from ..core.model import JSONObject, JSONValue, Tool, ToolChoice, is_object, tools_from
+from ..core.model import JSONObject, JSONValue, Tool, ToolChoice, is_object
 from ..errors import UsageError
-from .common import array_field, bool_field, object_field, text_field, without
+from .common import array_field, bool_field, declared_tools, object_field, text_field, without
 from .openai_responses_parts import PROTOCOL
 
 __all__ = ["Names", "Spoken", "decode_choice", "decode_tools", "encode_choice", "encode_tools", "flattened"]
@@ -78,17 +78,8 @@ def _short(tool: Tool) -> str:
 def decode_tools(value: JSONValue) -> tuple[Tool, ...]:
     """The tools that a request declares."""
     found: list[Tool] = []
-    for at, item in enumerate(array_field(value, "tools")):
-        path = f"tools[{at}]"
-        declared = object_field(item, path)
-        grouped = declared.get("type") == "namespace"
-        if grouped and not text_field(declared.get("name"), f"{path}.name"):
-            raise UsageError(f"`{path}.name` is missing")
-        try:
-            tools = tools_from([declared]) or ()
-        except UsageError as error:
-            raise UsageError(f"`{path}`: {error}") from None
-        found += _in_namespace(tools, declared) if grouped else tools
+    for declared, tools in declared_tools(value):
+        found += _in_namespace(tools, declared) if declared.get("type") == "namespace" else tools
     return tuple(found)
 
 

@@ -1,0 +1,113 @@
+"""What all codecs share: what is no request is refused by name, in each of them, and nothing else ever happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from toolspeak.core.model import JSONObject, JSONValue, Request
+from toolspeak.errors import UsageError
+from toolspeak.protocols import anthropic, gemini, ollama, openai_chat, openai_responses
+from toolspeak.protocols.common import declared_tools, request_fields
+
+MODULES = {
+    "anthropic": anthropic,
+    "gemini": gemini,
+    "ollama": ollama,
+    "openai_chat": openai_chat,
+    "openai_responses": openai_responses,
+}
+Decode = Callable[[JSONValue], Request]
+DECODERS: dict[str, Decode] = {name: module.decode_request for name, module in MODULES.items()}
+
+#: Half of a surrogate pair, which no bytes can carry.
+HALF = "\ud800"
+SAID = f'{{"a": "{HALF}"}}'
+
+
+def _messages(call: JSONObject) -> JSONObject:
+    return {"model": "m", "messages": [{"role": "user", "content": HALF}, {"role": "assistant", **call}]}
+
+
+def _chat_call(arguments: JSONValue) -> JSONObject:
+    return _messages({"tool_calls": [{"id": "c", "function": {"name": "f", "arguments": arguments}}]})
+
+
+def _tool_use(arguments: JSONValue) -> JSONObject:
+    return _messages({"content": [{"type": "tool_use", "id": "c", "name": "f", "input": arguments}]})
+
+
+def _item(arguments: JSONValue) -> JSONObject:
+    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": arguments}
+    return {"model": "m", "input": [{"role": "user", "content": HALF}, call]}
+
+
+def _part(arguments: JSONValue) -> JSONObject:
+    call = {"role": "model", "parts": [{"functionCall": {"id": "c", "name": "f", "args": arguments}}]}
+    return {"contents": [{"role": "user", "parts": [{"text": HALF}]}, call]}
+
+
+WITH_CALL: dict[str, Callable[[JSONValue], JSONObject]] = {
+    "anthropic": _tool_use,
+    "gemini": _part,
+    "ollama": _chat_call,
+    "openai_chat": _chat_call,
+    "openai_responses": _item,
+}
+
+
+@pytest.mark.parametrize("name", DECODERS)
+@pytest.mark.parametrize("body", [None, 5, [], [1], True, b"[]", b"5", "[]", b"", "", b"\xff", HALF])
+def test_what_is_no_object_is_refused(name: str, body: JSONValue):
+    with pytest.raises(UsageError, match="the body"):
+        DECODERS[name](body)
+
+
+@pytest.mark.parametrize("body", [b'{"a": 1}', '{"a": 1}', {"a": 1}])
+def test_a_body_is_bytes_a_text_or_the_object(body: bytes | str | JSONObject):
+    assert request_fields(body) == {"a": 1}
+
+
+@pytest.mark.parametrize("name", DECODERS)
+@pytest.mark.parametrize("arguments", [SAID, {"a": HALF}, {HALF: HALF}])
+def test_half_a_surrogate_pair_in_arguments_is_refused_or_replaced(name: str, arguments: JSONValue):
+    try:
+        request = DECODERS[name](WITH_CALL[name](arguments))
+    except UsageError:
+        return
+    for module in MODULES.values():
+        sent = module.encode_request(request)
+        assert "\N{REPLACEMENT CHARACTER}" in sent.decode()
+        msgspec.json.decode(sent)
+
+
+@pytest.mark.parametrize(
+    ("tool", "field"),
+    [
+        ({"type": [], "function": {"name": "f"}}, "tools[0].type"),
+        ({"type": {}, "function": {"name": "f"}}, "tools[0].type"),
+        ({"type": 5, "name": "f"}, "tools[0].type"),
+        ("f", "tools[0]"),
+        ({"type": "namespace", "tools": []}, "tools[0].name"),
+        ({"type": "namespace", "name": 5, "tools": []}, "tools[0].name"),
+        ({"type": "namespace", "name": "n", "tools": "f"}, "tools[0].tools"),
+        ({"type": "namespace", "name": "n", "tools": [5]}, "tools[0].tools[0]"),
+        ({"type": "namespace", "name": "n", "tools": [{"type": []}]}, "tools[0].tools[0].type"),
+        ({"type": "namespace", "name": "n", "tools": [{"type": "namespace"}]}, "tools[0].tools[0].type"),
+        ({"type": "function", "function": {}}, "tools[0]"),
+    ],
+)
+@pytest.mark.parametrize("name", ["ollama", "openai_chat", "openai_responses"])
+def test_a_tool_that_is_none_is_refused_by_its_field(name: str, tool: JSONValue, field: str):
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "input": "hi", "tools": [tool]}
+    with pytest.raises(UsageError) as caught:
+        DECODERS[name](body)
+    assert f"`{field}`" in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [{}, {"type": None}, {"type": "function"}])
+def test_a_tool_without_a_type_is_a_function(kind: JSONObject):
+    ((_, (tool,)),) = declared_tools([{**kind, "function": {"name": "f"}}])
+    assert (tool.name, tool.kind) == ("f", "function")
