@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolspeak.core.refusal_asian import CHINESE, JAPANESE
-from toolspeak.core.refusal_english import ENGLISH
-from toolspeak.core.refusal_french import FRENCH
-from toolspeak.core.refusal_german import GERMAN
-from toolspeak.core.refusal_spanish import SPANISH
-from toolspeak.core.refusal_triggers import TriggerReader, Triggers, matcher
+from toolspeak.core import refusals
+from toolspeak.core.refusal_finder import Finder, Triggers, stored_triggers
+from toolspeak.core.refusal_triggers import TriggerReader, firm_and_small, stored
 from toolspeak.core.refusal_view import SPACELESS
 from toolspeak.core.refusal_words import Language
-from toolspeak.core.refusals import classify, classify_closely
+from toolspeak.core.refusals import LANGUAGES, classify, classify_closely
 
 SETS = Path(__file__).parent.parent / "refusals"
 ROWS = [
@@ -26,8 +25,12 @@ ROWS = [
     for name in ("answers", "refusals")
     for line in (SETS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
 ]
-LANGUAGES = (ENGLISH, GERMAN, FRENCH, SPANISH, CHINESE, JAPANESE)
 NAMES = ("get_weather", "Read", "web-search", "run2")
+
+
+def finds(triggers: Triggers, text: str, spaceless: bool = False) -> bool:
+    return bool(Finder({"x": triggers}, spaceless=spaceless).found(text))
+
 
 # ------------------------------------------------------------------------------------ what a pattern demands
 
@@ -83,7 +86,7 @@ def test_too_many_alternatives_are_cut_into_parts():
 def test_where_no_spaces_are_set_a_trigger_may_stand_anywhere():
     triggers = TriggerReader({}, spaceless=True).triggers("^我(没有|无).{0,3}?工具|\\bapi")
     assert triggers == Triggers(frozenset({"工具", "api"}))
-    assert matcher([triggers], spaceless=True).search("这里没工具")
+    assert finds(triggers, "这里没工具", spaceless=True)
 
 
 @pytest.mark.parametrize(
@@ -101,11 +104,54 @@ def test_where_no_spaces_are_set_a_trigger_may_stand_anywhere():
 )
 def test_a_trigger_stands_where_a_word_begins(text: str, found: bool):
     both = Triggers(frozenset({"i cannot\b", "access", "accessories"}), ("he$",))
-    assert (matcher([both]).search(text) is not None) is found
+    assert finds(both, text) is found
 
 
 def test_no_triggers_find_nothing():
-    assert matcher([]).search(" anything") is None
+    assert Finder({}).found(" anything") == set()
+
+
+def test_of_each_label_it_is_told_whether_a_trigger_is_there():
+    finder = Finder({"en": Triggers(frozenset({"i can"}), ("no+",)), "de": Triggers(frozenset({"ich kann\b"}))})
+    assert finder.found(" i can, ich kann") == {"en", "de"}
+    assert finder.found(" ich kann_, nooo") == {"en"}
+    assert Finder({"ja": Triggers(frozenset(), ("で.*ん",))}, spaceless=True).found("できません") == {"ja"}
+
+
+# ------------------------------------------------------------------------------------------- what is kept
+
+
+def test_the_file_holds_what_the_tables_demand():
+    """After a change of the tables: `python scripts/refusal_triggers.py`."""
+    file = Path(refusals.__file__).parent / "refusal_triggers.json"
+    assert file.read_text(encoding="utf-8") == stored(LANGUAGES, SPACELESS)
+
+
+def test_what_was_stored_is_read_back():
+    found = stored_triggers()
+    for language in LANGUAGES:
+        firm, small = firm_and_small(language, language.name in SPACELESS)
+        assert (found[f"{language.name} firm"], found[f"{language.name} small"]) == (firm, small)
+
+
+FIRST = """
+import time
+from toolspeak.core.refusals import classify
+for text in ("Paris has about two million inhabitants and lies on the Seine.", "I don't have access to weather data."):
+    start = time.process_time()
+    verdict = classify(text, ["get_weather"])
+    print(verdict.category, time.process_time() - start)
+"""
+
+
+@pytest.mark.requirement("E1")
+def test_the_first_answers_wait_for_no_tables():
+    """Bounds with room for a slow machine; all tables together take more than half a second."""
+    runs = [subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True, check=True) for _ in range(2)]
+    lines = [run.stdout.split() for run in runs]
+    assert {(line[0], line[2]) for line in lines} == {("answer", "cannot_access")}
+    assert min(float(line[1]) for line in lines) < 0.1
+    assert min(float(line[3]) for line in lines) < 0.25
 
 
 # ------------------------------------------------------------------------------------------- never a miss
@@ -152,7 +198,7 @@ def test_whatever_a_pattern_matches_holds_one_of_its_triggers(data: st.DataObjec
     text = data.draw(st.from_regex(whole))
     for found in whole.finditer(text):
         if "⌘" not in found.group():
-            assert matcher([own], spaceless=spaceless).search(f" {text}"), found
+            assert finds(own, f" {text}", spaceless), found
 
 
 PIECES = [

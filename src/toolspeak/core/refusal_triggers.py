@@ -1,24 +1,29 @@
 """What a text must hold before a pattern of the tables can match it: one quick search that never misses.
 
 A pattern is read once and yields its triggers: strings one of which stands in whatever it matches. Of all the sets of
-strings that a pattern demands, the one that ordinary texts hold least often is taken. All triggers together become one
-expression without repetition, so an ordinary answer is known for one after a single pass over a bounded text.
+strings that a pattern demands, the one that ordinary texts hold least often is taken. Reading all patterns takes longer
+than a turn may wait, so what they demand is kept in a file, written by `stored`; `refusal_finder` searches for it.
 
 The notation is that of `refusal_words`. What is not understood here demands nothing; a pattern that demands nothing, or
-only what every text holds, is its own trigger. Above: `refusals`. Below: `refusal_view`.
+only what every text holds, is its own trigger. Above: `refusals` and the script that writes the file. Below:
+`refusal_finder`, `refusal_view`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from itertools import product
+from types import MappingProxyType
 
 import msgspec
 
+from .refusal_finder import END as _END
+from .refusal_finder import Triggers
 from .refusal_view import NAME
+from .refusal_words import Language
 
-__all__ = ["TriggerReader", "Triggers", "matcher"]
+__all__ = ["TriggerReader", "Triggers", "filled", "firm_and_small", "stored"]
 
 #: Alternatives that are spelled out before a pattern is cut into parts. More would make the expression slow.
 MAX_SPELLED = 200
@@ -29,8 +34,8 @@ RARE = 6
 EVERYDAY, _SET = 3, "["
 #: How much a word that every text holds adds to a phrase.
 _COMMON_WEIGHT = 1
-#: Stands in a trigger for the end of a word.
-_END = "\b"
+#: Characters in a line of the file.
+_LINE = 100
 
 _Strings = frozenset[str]
 _NOTHING: _Strings = frozenset({""})
@@ -39,13 +44,6 @@ _REPEAT = re.compile(r"[?*+]|\{(\d+)(?:,\d*)?\}")
 _LETTER = re.compile(r"\w$").search
 _WORD_REST = re.compile(f"^[^ {_END}]*").sub
 _TIMES = {"?": 0, "*": 0, "+": 1}
-
-
-class Triggers(msgspec.Struct, frozen=True):
-    """Strings one of which must be there; and patterns that demand none, as they are."""
-
-    words: frozenset[str]
-    patterns: tuple[str, ...] = ()
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -288,34 +286,66 @@ class TriggerReader:
         return sum(_COMMON_WEIGHT * (len(words) > 1) if word in self._common else len(word) for word in words)
 
 
-# ------------------------------------------------------------------------------------- all of them at once
+# ------------------------------------------------------------------------------------- those of a language
 
-_Tree = dict[str, "_Tree"]
+#: Beside the rules: the slots without which nothing is declined, announced or asked.
+_FIRM = ("decline", "brief")
+_SMALL_TALK = ("ask", "offer", "ability", "intend", "progress", "wait")
+_PLAIN_WORDS = re.compile(r"[\w']+").findall
+_SLOT = re.compile(r"\{(~?)(\w+)\}")
 
 
-def matcher(triggers: Iterable[Triggers], *, spaceless: bool = False) -> re.Pattern[str]:
-    """Finds a trigger in a text that is folded and begins with a space."""
-    tree: _Tree = {}
-    raw: dict[str, None] = {}
+def filled(pattern: str, slots: Mapping[str, str], marks: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The pattern with its slots filled in, some of them by a mark; `{2,3}` and the like are no slots."""
+
+    def slot(found: re.Match[str]) -> str:
+        gap, name = found.groups()
+        if gap:
+            return f".{{0,{name}}}?"
+        return marks.get(name) or (filled(f"({slots[name]})", slots, marks) if name in slots else found[0])
+
+    return _SLOT.sub(slot, pattern)
+
+
+def firm_and_small(language: Language, spaceless: bool) -> tuple[Triggers, Triggers]:
+    """What a text must hold if it is to be more than an answer; and what else, if it is small talk."""
+    slots = language.slots
+    reader = TriggerReader(slots, frozenset(_PLAIN_WORDS(slots["common"])), spaceless)
+    firm = [reader.triggers(slots[name]) for name in _FIRM]
+    firm += [reader.triggers(rule.pattern) for rule in language.rules]
+    small = [reader.triggers(slots[name]) for name in _SMALL_TALK]
+    return _together(firm, slots), _together(small, slots)
+
+
+def _together(triggers: Iterable[Triggers], slots: Mapping[str, str]) -> Triggers:
+    """All in one, without those that begin like another."""
+    words: list[str] = []
+    patterns: dict[str, None] = {}
+    triggers = tuple(triggers)
+    for word in sorted({word for each in triggers for word in each.words}):
+        if not words or not word.startswith(words[-1]):
+            words.append(word)
     for each in triggers:
-        raw.update(dict.fromkeys(f"(?:{pattern})" for pattern in each.patterns))
-        for word in each.words:
-            node = tree
-            for char in word:
-                node = node.setdefault(char, {})
-            node[""] = {}
-    branches = "|".join([*_alternatives(tree), *raw]) or r"(?!)"
-    # The character before a word is looked for first: most characters of a text are passed over at once.
-    return re.compile(branches if spaceless else f"[^a-z0-9](?:{branches})")
+        patterns.update(dict.fromkeys(filled(pattern, slots) for pattern in each.patterns))
+    return Triggers(frozenset(words), tuple(patterns))
 
 
-def _alternatives(tree: Mapping[str, _Tree]) -> list[str]:
-    return [(r"\b" if char == _END else re.escape(char)) + _rest(below) for char, below in tree.items()]
+def stored(languages: Iterable[Language], spaceless: Container[str]) -> str:
+    """The triggers of the languages as the file that `refusal_finder` reads."""
+    table: dict[str, list[str]] = {}
+    for language in languages:
+        kinds = firm_and_small(language, language.name in spaceless)
+        for kind, triggers in zip(("firm", "small"), kinds, strict=True):
+            table[f"{language.name} {kind} words"] = _lines(sorted(triggers.words))
+            table[f"{language.name} {kind} patterns"] = list(triggers.patterns)
+    return msgspec.json.format(msgspec.json.encode(table), indent=1).decode() + "\n"
 
 
-def _rest(tree: Mapping[str, _Tree]) -> str:
-    """What may follow; nothing need follow where a trigger ends, whatever longer ones there are."""
-    if not tree or "" in tree:
-        return ""
-    alternatives = _alternatives(tree)
-    return alternatives[0] if len(alternatives) == 1 else f"(?:{'|'.join(alternatives)})"
+def _lines(words: Iterable[str]) -> list[str]:
+    """The words in lines, for whoever looks at what has changed."""
+    lines = [""]
+    for word in words:
+        if len(lines[-1]) + len(word) > _LINE:
+            lines.append("")
+        lines[-1] += f"|{word}" if lines[-1] else word
+    return lines

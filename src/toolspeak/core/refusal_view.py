@@ -98,12 +98,12 @@ def _sentences(folded: str) -> tuple[str, ...]:
 # ------------------------------------------------------------------------------------------------ topics
 
 
+_TOPIC_NAMES = tuple((topic.name, frozenset(topic.names.split())) for topic in TOPICS)
+
+
 @lru_cache(maxsize=1)
-def _topics() -> tuple[tuple[str, frozenset[str], Matcher], ...]:
-    return tuple(
-        (topic.name, frozenset(topic.names.split()), re.compile(rf"(?<![a-z0-9_])(?:{topic.words})(?![a-z0-9_])"))
-        for topic in TOPICS
-    )
+def _topic_words() -> tuple[tuple[str, Matcher], ...]:
+    return tuple((topic.name, re.compile(rf"(?<![a-z0-9_])(?:{topic.words})(?![a-z0-9_])")) for topic in TOPICS)
 
 
 # -------------------------------------------------------------------------------------- what tools are for
@@ -157,7 +157,7 @@ def offer_of(names: tuple[str, ...]) -> Offer:
 @lru_cache(maxsize=256)
 def _offer(names: tuple[str, ...]) -> Offer:
     words = {word.lower() for name in names for word in _WORDS(name[:64])}
-    topics = {name for name, known, _ in _topics() if not known.isdisjoint(words)}
+    topics = {name for name, known in _TOPIC_NAMES if not known.isdisjoint(words)}
     if topics & REMOTE_TOPICS:
         topics.add(WEB_TOPIC.name)
     for topic in (WEB_TOPIC, UNIVERSAL_TOPIC):
@@ -192,7 +192,7 @@ def _any_of(names: Sequence[str], everyday: bool = True) -> Matcher | None:
 
 
 def topics_in(sentence: str) -> frozenset[str]:
-    return frozenset(name for name, _, words in _topics() if words.search(sentence))
+    return frozenset(name for name, words in _topic_words() if words.search(sentence))
 
 
 # -------------------------------------------------------------------------------------------------- view

@@ -20,10 +20,11 @@ import msgspec
 
 from .refusal_asian import CHINESE, JAPANESE
 from .refusal_english import ENGLISH
+from .refusal_finder import Finder, stored_triggers
 from .refusal_french import FRENCH
 from .refusal_german import GERMAN
 from .refusal_spanish import SPANISH
-from .refusal_triggers import TriggerReader, Triggers, matcher
+from .refusal_triggers import filled
 from .refusal_view import (
     MAX_HEAD,
     MAX_TAIL,
@@ -43,7 +44,16 @@ from .refusal_view import (
 )
 from .refusal_words import Language, Rule
 
-__all__ = ["OPENING", "RETRYABLE", "Category", "Verdict", "classify", "classify_closely", "may_open_refusal"]
+__all__ = [
+    "LANGUAGES",
+    "OPENING",
+    "RETRYABLE",
+    "Category",
+    "Verdict",
+    "classify",
+    "classify_closely",
+    "may_open_refusal",
+]
 
 Category = Literal["no_tools", "cannot_access", "describes", "asks_permission", "safety", "answer"]
 #: Categories after which it makes sense to ask again.
@@ -61,21 +71,17 @@ _MOST_SMALL_TALK = 420
 _MOST_AFTER = 260
 #: A question that stands for a longer one before it.
 _SHORT_QUESTION = 48
+#: Triggers that count in every answer; others count in small talk only.
+_FIRM = "firm"
 #: What an announcement does not hold.
 _NO_ANNOUNCEMENT = ("waits", "report", "meta")
 
-#: Beside the rules: the slots without which nothing is declined, announced or asked.
-_FIRM = ("decline", "brief")
-_SMALL_TALK = ("ask", "offer", "ability", "intend", "progress", "wait")
-
-_LANGUAGES = (ENGLISH, GERMAN, FRENCH, SPANISH, CHINESE, JAPANESE)
-_BY_NAME = {language.name: language for language in _LANGUAGES}
+LANGUAGES = (ENGLISH, GERMAN, FRENCH, SPANISH, CHINESE, JAPANESE)
+_BY_NAME = {language.name: language for language in LANGUAGES}
 _SPACED = tuple(name for name in _BY_NAME if name not in SPACELESS)
 
 # ------------------------------------------------------------------------------------------- the tables
 
-_SLOT = re.compile(r"\{(~?)(\w+)\}")
-_PLAIN_WORDS = re.compile(r"[\w']+").findall
 _PLAIN_GROUP = re.compile(r"(?<!\\)\((?!\?)").sub
 #: Slots that most rules begin with. Where one of them matches, a letter that no text holds is put in its place, and
 #: the rules look for that letter: so their many phrases are compiled once, not once for each rule.
@@ -89,12 +95,7 @@ class _Compiled:
         self.language = language
         self.name = language.name
         self._slots: dict[str, Matcher] = {}
-        self._rules: list[tuple[Rule, Matcher, tuple[str, ...]]] = []
-        common = frozenset(_PLAIN_WORDS(language.slots["common"]))
-        self._reader = TriggerReader(language.slots, common, language.name in SPACELESS)
-        # With those of small talk, and without.
-        self._triggers: dict[bool, list[Triggers]] = {}
-        self._trigger: dict[bool, Matcher] = {}
+        self._rules: dict[str, tuple[Matcher, tuple[str, ...]]] = {}
 
     def slot(self, name: str) -> Matcher:
         """Matches the phrases of a slot."""
@@ -104,25 +105,28 @@ class _Compiled:
 
     def matches(self, sentence: str) -> Iterator[tuple[Rule, re.Match[str]]]:
         """The rules that match the sentence, each with what it matched; there, marks may stand for phrases."""
-        if NAME not in sentence and not self.triggered(f" {sentence}", small=False):
+        if NAME not in sentence and self.name not in _triggered(f" {sentence}", self.name, small=False):
             return
-        if not self._rules:
-            self._rules = [self._rule(rule) for rule in self.language.rules]
         views = {"": sentence}
         for name, mark in _MARKS.items():
             if name in self.language.slots:
                 views[name] = self.slot(name).sub(mark, sentence)
-        for rule, pattern, uses in self._rules:
+        for rule in self.language.rules:
+            pattern, uses = self._rule(rule)
             for name in uses:
                 found = pattern.search(views[name])
                 if found is not None:
                     yield rule, found
                     break
 
-    def _rule(self, rule: Rule) -> tuple[Rule, Matcher, tuple[str, ...]]:
-        marks = {name: mark for name, mark in _MARKS.items() if name in self.language.slots}
-        pattern = self._fill(rule.pattern, marks)
-        return rule, self._compile(pattern), (*(name for name, mark in marks.items() if mark in pattern), "")
+    def _rule(self, rule: Rule) -> tuple[Matcher, tuple[str, ...]]:
+        """The rule's expression and the views that it looks at. Each is compiled when the ones before it failed."""
+        if rule.name not in self._rules:
+            marks = {name: mark for name, mark in _MARKS.items() if name in self.language.slots}
+            pattern = self._fill(rule.pattern, marks)
+            uses = (*(name for name, mark in marks.items() if mark in pattern), "")
+            self._rules[rule.name] = self._compile(pattern), uses
+        return self._rules[rule.name]
 
     def _compile(self, filled: str) -> Matcher:
         filled = _PLAIN_GROUP("(?:", filled)
@@ -131,46 +135,19 @@ class _Compiled:
         return re.compile(rf"(?<![\w'])(?:{filled})(?!\w)")
 
     def _fill(self, pattern: str, marks: Mapping[str, str] = MappingProxyType({})) -> str:
-        """The pattern with its slots filled in; `{2,3}` and the like are no slots."""
-        slots = self.language.slots
-
-        def slot(found: re.Match[str]) -> str:
-            gap, name = found.groups()
-            if gap:
-                return f".{{0,{name}}}?"
-            return marks.get(name) or (self._fill(f"({slots[name]})", marks) if name in slots else found[0])
-
-        return _SLOT.sub(slot, pattern)
+        return filled(pattern, self.language.slots, marks)
 
     def has(self, slot: str, *sentences: str) -> bool:
         """Whether a phrase of the slot stands in one of the sentences."""
         search = self.slot(slot).search
         return any(search(sentence) for sentence in sentences)
 
-    def triggers(self, small: bool) -> list[Triggers]:
-        """What a text must hold that no name of a tool stands in, if it is to be more than an answer."""
-        if small not in self._triggers:
-            slots, read = self.language.slots, self._reader.triggers
-            found = [read(slots[name]) for name in (_SMALL_TALK if small else _FIRM)]
-            found += self.triggers(False) if small else [read(rule.pattern) for rule in self.language.rules]
-            self._triggers[small] = [self._filled(each) for each in found]
-        return self._triggers[small]
-
-    def _filled(self, triggers: Triggers) -> Triggers:
-        return Triggers(triggers.words, tuple(map(self._fill, triggers.patterns)))
-
-    def triggered(self, folded: str, small: bool) -> bool:
-        """Whether a trigger stands in the folded text, which begins with a space."""
-        if small not in self._trigger:
-            self._trigger[small] = matcher(self.triggers(small), spaceless=self.name in SPACELESS)
-        return self._trigger[small].search(folded) is not None
-
     def begins(self, slot: str, sentence: str) -> bool:
         """Whether the sentence begins with a phrase of the slot."""
         return self.slot(slot).match(sentence) is not None
 
 
-@lru_cache(maxsize=len(_LANGUAGES))
+@lru_cache(maxsize=len(LANGUAGES))
 def _compiled(name: str) -> _Compiled:
     return _Compiled(_BY_NAME[name])
 
@@ -225,17 +202,22 @@ def _suspects(text: str, names: tuple[str, ...]) -> Container[str]:
         return _BY_NAME
     if script:
         opening = spelled(opening, script).replace(" ", "")
-        return (script,) if _compiled(script).triggered(opening, small) else ()
-    opening = f" {opening}"
-    if not _any_triggered(small).search(opening):
-        return ()
-    return [name for name in _SPACED if _compiled(name).triggered(opening, small)]
+        return _triggered(opening, script, small)
+    return _triggered(f" {opening}", "", small)
 
 
-@lru_cache(maxsize=2)
-def _any_triggered(small: bool) -> Matcher:
-    """Finds the triggers of every language that sets spaces; which of them it is costs more to say."""
-    return matcher(trigger for name in _SPACED for trigger in _compiled(name).triggers(small))
+def _triggered(folded: str, script: str, small: bool) -> set[str]:
+    """The languages of whose triggers one stands in the folded text; those of small talk count where it is small."""
+    labels = _finder(script if script in SPACELESS else "").found(folded)
+    return {name for name, kind in map(str.split, labels) if small or kind == _FIRM}
+
+
+@lru_cache(maxsize=1 + len(SPACELESS))
+def _finder(script: str) -> Finder:
+    """Finds the triggers of one language, or of all that set spaces."""
+    names = (script,) if script else _SPACED
+    table = {label: triggers for label, triggers in stored_triggers().items() if label.split()[0] in names}
+    return Finder(table, spaceless=bool(script))
 
 
 def _candidates(text: str) -> tuple[str, ...]:
@@ -504,7 +486,7 @@ def _spelled(pattern: str) -> tuple[set[str], str]:
 
 @lru_cache(maxsize=1)
 def _openers() -> tuple[_Openers, ...]:
-    return tuple(_Openers(language) for language in _LANGUAGES)
+    return tuple(_Openers(language) for language in LANGUAGES)
 
 
 #: What may stand between two phrases.

@@ -1,0 +1,17 @@
+"""Writes src/toolspeak/core/refusal_triggers.json: what the tables of refusals demand of a text.
+
+Run it after a change of the tables; a test fails until then.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from toolspeak.core.refusal_triggers import stored
+from toolspeak.core.refusal_view import SPACELESS
+from toolspeak.core.refusals import LANGUAGES
+
+FILE = Path(__file__).parent.parent / "src" / "toolspeak" / "core" / "refusal_triggers.json"
+
+if __name__ == "__main__":
+    FILE.write_text(stored(LANGUAGES, SPACELESS), encoding="utf-8")
