@@ -82,7 +82,8 @@ class _Plain:
         return self.write(shape, where, level)
 
     def fixed(self, shape: Fixed) -> JSONObject:
-        values = list(shape.values)
+        # Twice the same says nothing more, and strict mode refuses it. True is not 1, whatever Python thinks.
+        values = list({(isinstance(value, bool), value): value for value in shape.values}.values())
         kinds = {_KINDS[type(value)] for value in values}
         if kinds == {"boolean"} and len(values) == 2:
             return {"type": "boolean"}
@@ -310,5 +311,7 @@ def _could_be(value: JSONValue, shape: Shape) -> bool:
             return value in values
         case Text():
             return isinstance(value, str)
+        case Union(options):
+            return any(_could_be(value, option) for option in options)
         case _:
             return False
