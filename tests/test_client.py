@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -180,6 +182,198 @@ def test_leaving_a_stream_early_cancels_it_upstream():
             break
     asked.close()
     assert upstream.cancelled == [0]
+
+
+@pytest.mark.requirement("B8")
+def test_a_stream_can_be_closed_in_the_middle_of_its_own_loop():
+    asked, upstream = client(Turn("word " * 100, chunk=5))
+    stream = asked.stream("Hi")
+    seen = 0
+    for _ in stream:
+        seen += 1
+        stream.close()
+    assert (seen, upstream.cancelled) == (1, [0])
+    with pytest.raises(ts.UsageError, match="closed before its end"):
+        _ = stream.reply
+    assert list(stream) == []
+
+
+def _endless(closed: threading.Event) -> Callable[..., AsyncIterator[str]]:
+    async def model(messages: list[dict[str, Any]]) -> AsyncIterator[str]:
+        try:
+            yield "one two three four five six seven eight nine ten. " * 8
+            await asyncio.Event().wait()
+        finally:
+            closed.set()
+
+    return model
+
+
+def test_another_thread_can_close_a_stream_that_is_being_read():
+    closed = threading.Event()
+    with ts.Client(_endless(closed), config=load({}, env={})) as asked:
+        stream = asked.stream("Hi")
+        events = iter(stream)
+        next(events)
+        closer = threading.Timer(0.05, stream.close)
+        closer.start()
+        assert list(events) == []
+        assert closed.is_set()
+        closer.join()
+        stream.close()
+
+
+def test_another_task_can_close_a_stream_that_is_being_read():
+    closed = threading.Event()
+
+    async def main() -> tuple[int, int]:
+        async with ts.AsyncClient(_endless(closed), config=load({}, env={})) as asked:
+            stream = asked.stream("Hi")
+            first = asyncio.Event()
+
+            async def read() -> int:
+                count = 0
+                async for _ in stream:
+                    count += 1
+                    first.set()
+                return count
+
+            reading = asyncio.create_task(read())
+            await first.wait()
+            await asyncio.sleep(0)
+            await asyncio.gather(stream.close(), stream.close())
+            assert closed.is_set()
+            return await reading, reading.cancelling()
+
+    assert asyncio.run(main()) == (1, 0)
+
+
+def test_a_task_that_is_cancelled_while_it_reads_is_cancelled():
+    closed = threading.Event()
+
+    async def main() -> bool:
+        async with ts.AsyncClient(_endless(closed), config=load({}, env={})) as asked:
+            reading = asyncio.create_task(asked.chat("Hi"))
+            await asyncio.sleep(0.01)
+            reading.cancel()
+            await asyncio.wait([reading])
+            return reading.cancelled()
+
+    assert asyncio.run(main())
+    assert closed.is_set()
+
+
+def test_two_cannot_read_the_same_stream():
+    async def main() -> None:
+        async with ts.AsyncClient(_endless(threading.Event()), config=load({}, env={})) as asked:
+            stream = asked.stream("Hi")
+            batches = stream.batches()
+            await anext(batches)
+            reading = asyncio.ensure_future(anext(batches, None))
+            await asyncio.sleep(0)
+            with pytest.raises(ts.UsageError, match="being read already"):
+                await anext(stream.batches())
+            await stream.close()
+            assert await reading is None
+
+    asyncio.run(main())
+
+
+def test_the_timeout_of_a_stream_begins_with_its_first_event():
+    async def ready() -> str:
+        return (await asked.chat("Hi", timeout=60)).text
+
+    asked = ts.AsyncClient(ts.Scripted("Hello.", "Hello."), config=load({}, env={}))
+    stream = asked.stream("Hi", timeout=60)  # outside of any loop
+
+    async def main() -> str:
+        return "".join([event.text async for event in stream if isinstance(event, ts.TextDelta)])
+
+    assert asyncio.run(main()) == asyncio.run(ready()) == "Hello."
+
+
+# ---- clients come and go
+
+
+def test_clients_that_are_forgotten_leave_no_thread_and_no_connection_behind():
+    before = threading.active_count()
+    for _ in range(50):
+        assert ts.Client(lambda messages: "Hello.", config=load({}, env={})).chat("Hi").text == "Hello."
+    gc.collect()
+    assert threading.active_count() <= before + 2
+
+
+def test_a_client_lives_as_long_as_its_stream_is_read():
+    upstream = ts.Scripted(Turn("word " * 20, chunk=5))
+    stream = ts.Client(upstream, config=load({}, env={})).stream("Hi")
+    gc.collect()
+    assert "".join(event.text for event in stream if isinstance(event, ts.TextDelta)) == "word " * 20
+
+
+def test_a_client_may_be_closed_twice_and_before_it_is_used():
+    asked, _ = client("Hello.")
+    asked.close()
+    asked.close()
+
+
+def test_a_stream_of_a_closed_client_can_be_closed():
+    asked, _ = client(Turn("word " * 100, chunk=5))
+    stream = asked.stream("Hi")
+    next(iter(stream))
+    asked.close()
+    stream.close()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, GeneratorExit])
+def test_what_would_end_a_program_leaves_the_model_and_the_client_stays(error: type[BaseException]):
+    answers = iter([error, "Hello."])
+
+    def model(messages: list[dict[str, Any]]) -> str:
+        answer = next(answers)
+        if isinstance(answer, str):
+            return answer
+        raise answer
+
+    with ts.Client(model, config=load({}, env={})) as asked:
+        with pytest.raises(error):
+            asked.chat("Hi")
+        assert asked.chat("Hi").text == "Hello."
+
+
+def test_a_model_that_cancels_itself_has_failed():
+    def model(messages: list[dict[str, Any]]) -> str:
+        raise asyncio.CancelledError
+
+    with ts.Client(model, config=load({}, env={})) as asked, pytest.raises(ts.UpstreamError, match="cancelled by the"):
+        asked.chat("Hi")
+
+
+# ---- what an error tells
+
+
+@pytest.mark.requirement("H6")
+def test_an_error_brings_the_reply_with_its_trace():
+    asked, _ = client("No.", "No.", "Never.")
+    with pytest.raises(ts.ToolChoiceError, match=r"error\.reply\.trace\(\)") as raised:
+        asked.chat(QUESTION, tools=[WEATHER], tool_choice="required")
+    reply = vars(raised.value)["reply"]
+    assert [attempt.raw for attempt in reply.trace().attempts] == ["No.", "No.", "Never."]
+    assert (reply.requests, reply.finish_reason) == (3, "error")
+
+
+@pytest.mark.requirement("H6")
+def test_an_error_of_the_upstream_and_one_of_the_clock_bring_what_has_come():
+    def model(messages: list[dict[str, Any]]) -> Iterator[str]:
+        yield "Paris is a city. "
+        raise RuntimeError("out of memory")
+
+    with ts.Client(model, config=load({}, env={})) as asked, pytest.raises(ts.UpstreamError) as raised:
+        asked.chat("Hi")
+    assert vars(raised.value)["reply"].text == "Paris is a city. "
+    slow = ts.Client(_endless(threading.Event()), config=load({}, env={}))
+    with pytest.raises(UpstreamTimeout) as late:
+        slow.chat("Hi", timeout=0.05)
+    assert vars(late.value)["reply"].text.startswith("one two")
 
 
 def test_a_closed_client_says_so():

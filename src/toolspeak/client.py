@@ -21,11 +21,12 @@ import msgspec
 from .config import Config, load
 from .conversation import request_of
 from .core.capability import Capabilities, capabilities
+from .core.engine import Outcome
 from .core.events import Event, fold
 from .core.model import JSONValue, Message, Tool, ToolChoice
 from .core.strategy import Settings
 from .core.trace import TracedReply
-from .errors import UpstreamTimeout, UsageError
+from .errors import ModelError, UpstreamTimeout, UsageError
 from .plugins import Plugins
 from .portal import Portal
 from .reach import Model, reach
@@ -43,57 +44,105 @@ Choice = ToolChoice | str | Mapping[str, JSONValue] | None
 class AsyncStream:
     """The events of one turn, as they come. `reply` is the whole, once they have ended."""
 
-    def __init__(self, turn: Turn, remember: Callable[[list[str]], None], deadline: float | None) -> None:
+    def __init__(self, turn: Turn, remember: Callable[[list[str]], None], limit: float | None) -> None:
         self._turn = turn
         self._remember = remember
-        self._deadline = deadline
+        self._limit = limit  # seconds, counted from the first event that is asked for
+        self._deadline: float | None = None
         self._events: list[Event] = []
         self._batches = turn.batches()
         self._reply: TracedReply | None = None
+        self._reader: asyncio.Task[object] | None = None  # who waits for an event right now
+        self._closed: asyncio.Event | None = None  # set once nobody waits any more
 
     async def __aiter__(self) -> AsyncIterator[Event]:
         async for batch in self.batches():
             for event in batch:
+                if self.closed:
+                    return
                 yield event
 
     async def batches(self) -> AsyncIterator[list[Event]]:
         """The events, with those that came at the same time together."""
+        if self._limit is not None and self._deadline is None:
+            self._deadline = asyncio.get_running_loop().time() + self._limit
         try:
             while (batch := await self._next()) is not None:
                 self._events += batch
                 yield batch
         finally:
-            await self._batches.aclose()
+            if self._reader is None:
+                await self._batches.aclose()
         self._settle()
 
     async def _next(self) -> list[Event] | None:
+        if self.closed:
+            return None
+        if self._reader is not None:
+            raise UsageError("the stream is being read already", hint="read it in one place")
+        self._reader = task = asyncio.current_task()
         try:
             async with asyncio.timeout_at(self._deadline):
                 return await anext(self._batches, None)
         except TimeoutError:
-            raise UpstreamTimeout("the turn took longer than its timeout", hint="raise `timeout`") from None
+            error = UpstreamTimeout("the turn took longer than its timeout", hint="raise `timeout`")
+            raise self._with_reply(error) from None
+        except asyncio.CancelledError:
+            # Cancelled by `close`, and by nobody else: the turn has ended, not the task that reads it.
+            if self._closed is None or task is None or task.uncancel() > 0:
+                raise
+            return None
+        finally:
+            self._reader = None
+            if self._closed is not None:
+                self._closed.set()
 
     def _settle(self) -> None:
         outcome = self._turn.outcome
-        assert outcome is not None
-        fields = msgspec.structs.asdict(fold(self._events))
-        fields |= {"requests": outcome.requests, "warnings": outcome.warnings, "record": outcome.trace}
-        self._reply = TracedReply(**fields)
+        if outcome is None:  # it was closed before its end
+            return
+        self._reply = self._traced(outcome)
         self._remember([call.id for call in self._reply.calls])
         error = error_after(outcome)
-        if error is not None:
-            raise error
+        if error is not None and not self.closed:
+            raise self._with_reply(error)
+
+    def _traced(self, outcome: Outcome | None) -> TracedReply:
+        fields = msgspec.structs.asdict(fold(self._events))
+        if outcome is not None:
+            fields |= {"requests": outcome.requests, "warnings": outcome.warnings, "record": outcome.trace}
+        return TracedReply(**fields)
+
+    def _with_reply(self, error: ModelError) -> ModelError:
+        """The error with all that is known of the turn."""
+        vars(error)["reply"] = self._reply or self._traced(self._turn.outcome)
+        return error
 
     @property
     def reply(self) -> TracedReply:
         """The whole turn; only once the events have ended."""
         if self._reply is None:
-            raise UsageError("the turn is not over", hint="read the events to their end first")
+            told = "the turn was closed before its end" if self.closed else "the turn is not over"
+            raise UsageError(told, hint="read the events to their end first")
         return self._reply
 
+    @property
+    def closed(self) -> bool:
+        """Whether the turn was cancelled; no event comes any more."""
+        return self._closed is not None
+
     async def close(self) -> None:
-        """Cancel the turn."""
-        await self._batches.aclose()
+        """Cancel the turn, also while another task reads it: its loop then ends."""
+        first = self._closed is None
+        ended = self._closed = self._closed or asyncio.Event()
+        reader = self._reader
+        if reader is None:
+            await self._batches.aclose()
+            return
+        if first:
+            reader.cancel()
+        if reader is not asyncio.current_task():
+            await ended.wait()
 
 
 class AsyncClient:
@@ -185,9 +234,8 @@ class AsyncClient:
         asked = request_of(self.model, messages, tools, tool_choice, streamed, fields)
         made = self._turns.make(asked, settings, self._tenant)
         limit = timeout if timeout is not None else self._timeout
-        deadline = None if limit is None else _now() + limit
         remember = partial(self._turns.conversation.remember, self._tenant, made.request)
-        return AsyncStream(made.turn, remember, deadline)
+        return AsyncStream(made.turn, remember, limit)
 
     async def close(self) -> None:
         """Free the connections."""
@@ -208,11 +256,6 @@ def _plugins(allow: str) -> Plugins:
     return Plugins(allow)
 
 
-def _now() -> float:
-    """The clock of `asyncio.timeout_at`."""
-    return asyncio.get_running_loop().time()
-
-
 def _changed(settings: Settings, changes: Mapping[str, JSONValue]) -> Settings:
     unknown = sorted(set(changes) - set(Settings.__struct_fields__))
     if unknown:
@@ -224,18 +267,19 @@ def _changed(settings: Settings, changes: Mapping[str, JSONValue]) -> Settings:
 class Stream:
     """The events of one turn, for callers without asyncio. `reply` is the whole, once they have ended."""
 
-    def __init__(self, portal: Portal, client: AsyncClient, arguments: tuple[JSONValue, ...]) -> None:
+    def __init__(self, owner: Client, portal: Portal, stream: AsyncStream) -> None:
+        self._owner = owner  # a client that is forgotten is closed: not while this is read
         self._portal = portal
-        self._stream = portal.run(_opened(client, arguments))
-        self._batches = self._stream.batches()
+        self._stream = stream
+        self._batches = stream.batches()
 
     def __iter__(self) -> Iterator[Event]:
         try:
-            while True:
-                batch = self._portal.run(_next(self._batches))
-                if batch is None:
-                    return
-                yield from batch
+            while (batch := self._portal.run(_next(self._batches))) is not None:
+                for event in batch:
+                    if self._stream.closed:
+                        return
+                    yield event
         finally:
             self.close()
 
@@ -245,12 +289,11 @@ class Stream:
         return self._stream.reply
 
     def close(self) -> None:
-        """Cancel the turn."""
-        self._portal.run(self._stream.close())
-
-
-async def _opened(client: AsyncClient, arguments: tuple[JSONValue, ...]) -> AsyncStream:
-    return client._open(*arguments)  # pyright: ignore[reportPrivateUsage]
+        """Cancel the turn, from any thread, also while another one reads it: its loop then ends."""
+        if self._portal.inside:
+            self._portal.send(self._stream.close())
+        elif not self._portal.closed:
+            self._portal.run(self._stream.close())
 
 
 async def _next(batches: AsyncIterator[list[Event]]) -> list[Event] | None:
@@ -263,6 +306,7 @@ class Client:
     def __init__(self, model: Model, **arguments: JSONValue) -> None:
         self._client = AsyncClient(model, **arguments)
         self._portal = Portal()
+        self._portal.close_with(self, self._client.close)
 
     @property
     def model(self) -> str:
@@ -294,12 +338,12 @@ class Client:
         **options: JSONValue,
     ) -> Stream:
         """One turn, as it comes: iterate over it, then look at its `reply`."""
-        return Stream(self._portal, self._client, (messages, tools, tool_choice, True, timeout, options))
+        stream = self._client.stream(messages, tools, tool_choice, timeout=timeout, **options)
+        return Stream(self, self._portal, stream)
 
     def close(self) -> None:
-        """Free the connections."""
-        self._portal.run(self._client.close())
-        self._portal.close()
+        """End what is under way and free the connections. A client that is forgotten does the same by itself."""
+        self._portal.close(self._client.close)
 
     def __enter__(self) -> Self:
         return self

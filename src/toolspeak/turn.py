@@ -5,15 +5,20 @@ The only place where the two meet. Above: client, agent, probe, server. Below: `
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator
 
 from .core.engine import Action, Ask, Done, Emit, Engine, Outcome, Stop
 from .core.events import Event, Failure
-from .errors import FormatError, ToolChoiceError, ToolspeakError, UpstreamError
+from .errors import FormatError, ModelError, ToolChoiceError, UpstreamError
 from .upstreams.seam import Batches, Upstream, error_of, failure_of
 
 __all__ = ["Turn", "error_after"]
+
+_SEE = "`error.reply.trace()` shows every request"
+_CHOICE_HINT = f"offer the tool that is needed, or allow `auto`; {_SEE}"
+_FORMAT_HINT = f"loosen the schema, or ask a stronger model; {_SEE}"
 
 
 class Turn:
@@ -73,6 +78,12 @@ class Turn:
             return
         except UpstreamError as error:
             batch = [failure_of(error)]
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Nobody cancels the turn: something upstream was, and that ended the answer.
+            batch = [Failure("the answer was cancelled by the upstream itself")]
         engine, number, actions = self._engine, self._number, self._actions
         for event in batch:
             actions.extend(engine.feed(number, event))
@@ -83,16 +94,15 @@ class Turn:
             await exchange.aclose()
 
 
-def error_after(outcome: Outcome) -> ToolspeakError | None:
+def error_after(outcome: Outcome) -> ModelError | None:
     """The error that a turn ended with, if it did."""
     failure = outcome.failure
     match failure:
         case None:
             return None
         case Failure(kind="tool_choice"):
-            hint = "offer the tool that is needed, or allow `auto`; `reply.trace()` shows every request"
-            return ToolChoiceError(failure.message, hint=hint)
+            return ToolChoiceError(failure.message, hint=_CHOICE_HINT)
         case Failure(kind="format"):
-            return FormatError(failure.message, hint="loosen the schema, or ask a stronger model")
+            return FormatError(failure.message, hint=_FORMAT_HINT)
         case _:
             return error_of(failure)
