@@ -114,6 +114,7 @@ class Turn:
         self.reply: Reply = fold(self.events)
         self.calls = [(call.name, call.arguments) for call in self.reply.calls]
         self.notes = [note.code for note in self.reply.notes]
+        self.warnings = outcome.warnings
 
 
 def turn(*script: str | Sequence[Event], chunk: int = 0, **arguments: Any) -> Turn:
@@ -232,7 +233,18 @@ def test_chat_only_takes_the_tools_and_the_choice_away():
     choice = ToolChoice("required")
     turned = turn(ANSWER, settings=Settings(chat_only=True), choice=choice, tools=(WEATHER, BROWSER), profile=NATIVE)
     assert (turned.asked[0].tools, turned.asked[0].tool_choice) == ((), ToolChoice())
-    assert (turned.reply.text, turned.reply.failure, turned.outcome.warnings) == (ANSWER, None, ())
+    dropped = "`tool_choice` was dropped: it demands a call, and chat only allows none"
+    assert (turned.reply.text, turned.reply.failure, turned.outcome.warnings) == (ANSWER, None, (dropped,))
+    bare = turn(ANSWER, settings=Settings(chat_only=True), choice=choice, tools=())
+    assert (bare.asked[0].tool_choice, bare.outcome.warnings) == (ToolChoice(), (dropped,))
+    assert turn(ANSWER, settings=Settings(chat_only=True)).outcome.warnings == ()
+
+
+@pytest.mark.requirement("A10")
+@pytest.mark.parametrize("choice", [ToolChoice("required"), ToolChoice("named", ("ping",))])
+def test_a_demand_for_a_call_without_any_tools_is_refused_before_anything_is_asked(choice: ToolChoice):
+    with pytest.raises(UsageError, match="tool"):
+        turn(ANSWER, choice=choice, tools=())
 
 
 @pytest.mark.requirement("A6", "A10")
@@ -283,6 +295,19 @@ def test_a_decision_that_stays_wrong_goes_on_to_the_answer():
     turned = turn(bad, bad, bad, ANSWER, settings=DECISION)
     assert (turned.calls, turned.reply.text, turned.outcome.requests) == ([], ANSWER, 4)
     assert turned.notes.count("retry_bad_arguments") == 2
+    assert "no usable tool call after 3 requests: bad arguments: `get_weather`: `city` is required" in turned.warnings
+    assert turned.outcome.trace.why_no_call == "bad arguments `get_weather`: `city` is required"
+
+
+@pytest.mark.requirement("A14", "E3", "H6")
+def test_a_decision_that_is_refused_to_the_end_is_told_like_any_other_refusal():
+    turned = turn(REFUSAL, settings=DECISION)
+    assert turned.outcome.requests == 4
+    assert turned.warnings[1].startswith("no usable tool call after 3 requests: refusal")
+    assert turned.outcome.trace.why_no_call.startswith("refusal")
+    changed = turn(REFUSAL, NO_TOOLS, ANSWER, settings=DECISION)
+    assert (changed.warnings, changed.reply.text) == (("tool calls emulated",), ANSWER)
+    assert changed.outcome.trace.why_no_call == "the model answered without calling a tool"
 
 
 @pytest.mark.requirement("A14", "A10")
@@ -292,6 +317,27 @@ def test_a_decision_for_nothing_where_a_call_is_demanded_is_asked_again_and_then
     assert turned.outcome.failure is not None
     assert turned.outcome.failure.kind == "tool_choice"
     assert turned.outcome.failure.message.startswith("no call that `tool_choice` allows after 3 requests")
+
+
+# ---- answers that break off
+
+BROKEN = Failure("the connection was lost", "truncated")
+
+
+@pytest.mark.requirement("B8")
+def test_text_that_was_held_is_told_before_the_failure_of_the_upstream():
+    turned = turn([TextDelta("I am sorry, but I "), BROKEN])
+    kinds = [type(event).__name__ for event in turned.events]
+    assert turned.reply.text == "I am sorry, but I "
+    assert kinds.index("TextDelta") < kinds.index("Failure")
+
+
+@pytest.mark.parametrize(
+    "more", [{"choice": ToolChoice("required")}, {"choice": ToolChoice("named", ("search",))}, {"settings": DECISION}]
+)
+def test_text_that_was_never_meant_for_the_caller_is_not_told_even_then(more: dict[str, Any]):
+    turned = turn([TextDelta("I am sorry, but I "), BROKEN], **more)
+    assert (turned.reply.text, turned.outcome.failure) == ("", BROKEN)
 
 
 # ---- counting
@@ -912,7 +958,7 @@ def test_why_there_is_no_call_is_said_in_one_line(script: list[Any], arguments: 
 @pytest.mark.requirement("H6")
 def test_a_candidate_that_was_not_taken_is_named():
     bad = decision(("get_weather", {"days": 1}))
-    turned = turn(bad, bad, bad, ANSWER, settings=DECISION)
+    turned = turn(bad, NO_TOOLS, ANSWER, settings=DECISION)
     assert turned.outcome.trace.why_no_call == "`get_weather` was not taken for a call: does_not_fit"
 
 

@@ -47,6 +47,8 @@ __all__ = ["Action", "Ask", "Done", "Emit", "Engine", "Outcome", "Stop"]
 
 EMULATED = "tool calls emulated"
 RESCUED = "tool calls read from text"
+_UNUSABLE = "no usable tool call"
+_CHOICE_DROPPED = "`tool_choice` was dropped: it demands a call, and chat only allows none"
 #: HTTP statuses with which upstreams say that they do not take tools.
 _REFUSING = frozenset({400, 404, 405, 415, 422, 500, 501})
 _ANY = ToolChoice()
@@ -143,6 +145,10 @@ class Engine:
     ) -> None:
         if request.options.n > 1 and plan.kind not in ("pass", "native"):
             raise UsageError("`n` above 1 cannot be combined with emulated tool calls", hint="ask once for each answer")
+        self._warnings: list[str] = []
+        if settings.chat_only and request.tool_choice.demands:
+            self._warn(_CHOICE_DROPPED)
+            request = msgspec.structs.replace(request, tool_choice=_ANY)
         _check_choice(request, plan)
         self._request = request
         self._plan = plan
@@ -155,7 +161,6 @@ class Engine:
         self._attempts: list[_Attempt] = []
         self._attempt: _Attempt | None = None
         self._retries = 0
-        self._warnings: list[str] = []
         self._reply_notes = 0  # notes about the requests that have been told
 
     # ---- what comes in
@@ -235,6 +240,9 @@ class Engine:
             return self._retry(current, fault)
         following = self._following(phase.otherwise)
         if following and self._goes_on(following, current, reply):
+            if fault is not None and phase.recovers:  # the retries are spent, and what follows brings no call
+                current.fault = fault
+                self._warn(f"{_UNUSABLE} {self._after(fault)}")
             return self._enter(following)
         if fault is None and self._is_unmet(current):
             fault = Fault("no_call", "a call has left that cannot be used" if self._gate.spoiled else "it was declined")
@@ -327,15 +335,17 @@ class Engine:
         if not self._request.tool_choice.demands:
             fault = self._formatted(current, out) or fault
         current.fault = fault
-        told = f"{fault.kind.replace('_', ' ')}{': ' if fault.detail else ''}{fault.detail}"
+        after = self._after(fault)
         if fault.kind == "bad_format":
-            message = f"no answer in the form asked for after {len(self._attempts)} requests: {told}"
-            return self._done(current, Failure(message, "format"))
+            return self._done(current, Failure(f"no answer in the form asked for {after}", "format"))
         if self._request.tool_choice.demands:
-            message = f"no call that `tool_choice` allows after {len(self._attempts)} requests: {told}"
-            return self._done(current, Failure(message, "tool_choice"))
-        self._warn(f"no usable tool call after {len(self._attempts)} requests: {told}")
+            return self._done(current, Failure(f"no call that `tool_choice` allows {after}", "tool_choice"))
+        self._warn(f"{_UNUSABLE} {after}")
         return self._done(current)
+
+    def _after(self, fault: Fault) -> str:
+        told = f"{fault.kind.replace('_', ' ')}{': ' if fault.detail else ''}{fault.detail}"
+        return f"after {len(self._attempts)} requests: {told}"
 
     # ---- requests
 
@@ -390,7 +400,9 @@ class Engine:
             self._warnings.append(warning)
 
     def _done(self, current: _Attempt, failure: Failure | None = None) -> list[Action]:
-        events: list[Event] = [] if failure is not None else self._gate.release()
+        # Where an answer breaks off, what has come of it is the caller's; where none could be used, it is not.
+        kept = failure is None or (failure is current.failure and not self._request.tool_choice.demands)
+        events: list[Event] = self._gate.release() if kept else []
         events += self._gate.finish()
         usage = sum((attempt.usage for attempt in self._attempts), Usage())
         events.append(UsageSeen(usage))
@@ -424,8 +436,9 @@ class Engine:
             return "`tool_choice` is none"
         if last.failure is not None:
             return f"the upstream failed: {last.failure.message}"
-        if last.fault is not None:
-            return f"{last.fault.kind.replace('_', ' ')} {last.fault.detail}".strip()
+        fault = last.fault or self._undecided()
+        if fault is not None:
+            return f"{fault.kind.replace('_', ' ')} {fault.detail}".strip()
         rejected = [each for attempt in self._attempts for each in attempt.reply().candidates if each.verdict != "call"]
         if rejected:
             return f"`{rejected[-1].name}` was not taken for a call: {rejected[-1].reason}"
@@ -433,11 +446,17 @@ class Engine:
             return "the answer was cut off by its length limit"
         return "the model answered without calling a tool"
 
+    def _undecided(self) -> Fault | None:
+        """What was wrong with the decision, where an answer without tools had to follow it."""
+        behind = self._attempts[-2:]
+        return behind[0].fault if behind[0].phase.otherwise == "final" else None
+
 
 def _check_choice(request: Request, plan: Plan) -> None:
     """Refuse what no answer can meet. Where tools are not ours to offer, the choice is not ours to judge."""
     choice = request.tool_choice
-    if plan.kind == "pass" or plan.rule == "chat_only" or choice.mode == "none":
+    untouched = plan.kind == "pass" and plan.rule != "no_tools"
+    if untouched or plan.rule == "chat_only" or choice.mode == "none":
         return
     names = {tool.name for tool in request.tools if plan.kind in _NATIVE or tool.kind in TEACHABLE}
     missing = [name for name in choice.allowed if name not in names]
