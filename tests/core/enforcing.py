@@ -167,3 +167,21 @@ def _object_values(schema: Schema) -> st.SearchStrategy[Any]:
     )
     # Members in the order of the schema, as an engine would make a model write them.
     return chosen.map(lambda value: {name: value[name] for name in table if name in value})
+
+
+def without_lengths(schema: Any) -> Any:
+    """The schema without the bounds that strict mode lacks: they are checked afterwards. No name is such a word."""
+    if isinstance(schema, list):
+        return [without_lengths(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {key: without_lengths(value) for key, value in schema.items() if key not in ("minLength", "maxLength")}
+
+
+def without_nulls(value: Any) -> Any:
+    """The value without members that are null, by which strict mode says that they are left out."""
+    if isinstance(value, list):
+        return [without_nulls(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: without_nulls(each) for key, each in value.items() if each is not None}

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
+import jsonschema_rs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.pieces import ANY_TEXT, PLACES, cut, joined
+from tests.turns import carry_out, engine_for, user
+from toolspeak import render_calls
+from toolspeak.core.capability import Profile
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,
@@ -21,8 +25,9 @@ from toolspeak.core.events import (
     TextDelta,
     fold,
 )
-from toolspeak.core.model import JSONValue, Note, Opaque, Tool
+from toolspeak.core.model import JSONValue, Note, Opaque, Request, Tool, ToolCall
 from toolspeak.core.readings import Answer, Envelope, Reading, Relay
+from toolspeak.core.strategy import Settings
 
 WEATHER = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 TOOLS = (Tool("weather", parameters=WEATHER), Tool("now"))
@@ -270,3 +275,57 @@ def test_no_order_of_events_does_harm(
     reply = fold(out)
     assert nonce is None or not reply.calls
     assert all(call.name == "now" or isinstance(call.arguments["city"], str) for call in reply.calls)
+
+
+# ---- answers under a strict schema
+
+#: An optional property that is no null, one of an inner object, and an object with free keys.
+STRICT_TOOL = Tool(
+    "weather",
+    parameters={
+        "type": "object",
+        "properties": {
+            "city": {"type": "string"},
+            "days": {"type": "integer"},
+            "where": {"type": "object", "properties": {"zip": {"type": "string"}}, "required": []},
+            "more": {"type": "object"},
+        },
+        "required": ["city", "where"],
+    },
+)
+STRICT_CALL = {
+    "name": "weather",
+    "arguments": {"city": "Paris", "days": None, "where": {"zip": None}, "more": '{"k": 1}'},
+}
+STRICT_MADE = [("weather", {"city": "Paris", "where": {}, "more": {"k": 1}})]
+STRICT = Profile(constraint="openai_strict")
+PLAYED: list[tuple[str, Settings, dict[str, JSONValue]]] = [
+    ("envelope", Settings(plan="envelope", retries=0), {"calls": [STRICT_CALL], "reply": ""}),
+    ("decision", Settings(plan="decision", retries=0), {"tools": [STRICT_CALL]}),
+    ("inline", Settings(plan="inline", dialect="hermes", retries=0), STRICT_CALL),
+]
+
+
+@pytest.mark.requirement("D3")
+@pytest.mark.parametrize(("plan", "how", "answer"), PLAYED, ids=[row[0] for row in PLAYED])
+def test_what_the_strict_schema_forces_a_model_to_write_is_the_call(
+    plan: str, how: Settings, answer: dict[str, JSONValue]
+):
+    engine = engine_for([user("Weather?")], [STRICT_TOOL], how, profile=STRICT, nonces=lambda at: "k7q2xm")
+
+    def play(request: Request) -> str:
+        if plan == "inline":
+            return json.dumps(answer) if "k7q2xm" not in request.messages[0].text else _marked(answer)
+        schema = request.options.grammar["response_format"]["json_schema"]["schema"]
+        signed = {"nonce": "k7q2xm", **answer} if "nonce" in schema["properties"] else answer
+        assert jsonschema_rs.is_valid(schema, signed)
+        return json.dumps(signed)
+
+    events, _, asked = carry_out(engine, play)
+    assert made(events) == STRICT_MADE
+    assert "null_dropped" in codes(events)
+    assert len(asked) == 1
+
+
+def _marked(call: dict[str, JSONValue]) -> str:
+    return render_calls("hermes", [ToolCall(call["name"], call["arguments"])], "k7q2xm")

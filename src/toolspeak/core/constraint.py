@@ -18,7 +18,7 @@ from ..errors import UsageError
 from .grammars import gbnf, lark
 from .model import JSONObject, JSONValue, Note, Tool, ToolChoice, is_array, is_object, tools_from
 from .shapes import MAX_STRING, NULL, TEXT, AnyValue, Array, Fixed, Ledger, Member, Object, Shape, Union, shape_of
-from .strict import plain, strict, strict_schema, unstrict
+from .strict import plain, strict, strict_schema
 
 __all__ = [
     "MAX_CALLS",
@@ -27,10 +27,8 @@ __all__ = [
     "decision_constraint",
     "envelope_constraint",
     "reached_bound",
-    "reading_tools",
     "response_constraint",
     "strict_schema",
-    "unstrict",
     "wire_options",
 ]
 
@@ -101,13 +99,6 @@ def envelope_constraint(
 def response_constraint(schema: JSONValue, flavour: Flavour) -> Constraint:
     """A document of this schema; `None` asks for any object."""
     return _kept(_Wanted("response", flavour, reply=(schema,)))
-
-
-def reading_tools(tools: Iterable[Tool], flavour: Flavour) -> tuple[Tool, ...]:
-    """The tools by which an answer under this flavour is parsed; `unstrict` then restores the arguments."""
-    if flavour != "openai_strict":
-        return tuple(tools)
-    return tuple(msgspec.structs.replace(tool, parameters=strict_schema(tool.parameters)[0]) for tool in tools)
 
 
 def reached_bound(value: JSONValue) -> bool:

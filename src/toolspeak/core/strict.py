@@ -2,8 +2,8 @@
 
 Both use only the keywords that are documented for every engine: an engine that meets another one answers with an
 error or ignores it, and neither may happen. Strict schemas know no optional property, so that one becomes nullable,
-and no object with free keys, so that one becomes JSON in a string; `unstrict` takes both back. Above: `constraint`
-and the native plans. Below: `shapes`.
+and no object with free keys, so that one becomes JSON in a string. Whoever reads the arguments (`alignment`) takes
+both back for every model, whether it was asked so or not. Above: `constraint`, `transforms`. Below: `shapes`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from typing import assert_never
 
 import msgspec
 
-from .alignment import strict_json
 from .grammars import ANY_DEPTH
-from .model import JSONObject, JSONValue, Note, is_array, is_object
+from .model import JSONObject, JSONValue, Note
 from .shapes import NULL, AnyValue, Array, Fixed, Ledger, Member, Number, Object, Shape, Text, Union, shape_of
 
-__all__ = ["plain", "strict", "strict_schema", "unstrict"]
+__all__ = ["plain", "strict", "strict_schema"]
 
 #: A larger bound made some releases of llama.cpp refuse the whole schema, and is no bound at all in later ones.
 MAX_LENGTH_BOUND = 1_999
@@ -238,80 +237,9 @@ def strict(shape: Shape, where: str, ledger: Ledger, levels: int = 1) -> JSONObj
 def strict_schema(schema: JSONValue) -> tuple[JSONValue, tuple[Note, ...]]:
     """A tool's parameters for OpenAI's strict mode, and what that could not say.
 
-    Optional properties become nullable; `unstrict` takes the nulls out again. With the note `not_strict` the schema
-    comes back as it was, and must not be sent as strict.
+    Optional properties become nullable; the nulls are taken out when the arguments are read. With the note
+    `not_strict` the schema comes back as it was, and must not be sent as strict.
     """
     ledger = Ledger()
     found = strict(shape_of(schema, "arguments", ledger), "arguments", ledger)
     return schema if found is None else found, ledger.all()
-
-
-def unstrict(arguments: JSONValue, schema: JSONValue) -> JSONValue:
-    """Arguments that fit the strict form of a schema, as the schema itself wants them. Others stay as they are."""
-    return _restored(arguments, shape_of(schema, "arguments", Ledger()))
-
-
-def _restored(value: JSONValue, shape: Shape) -> JSONValue:
-    match shape:
-        case Object():
-            return _restored_object(value, shape)
-        case Array(items, prefix=prefix) if is_array(value):
-            shapes = (*prefix, *(items,) * (len(value) - len(prefix)))
-            return [_restored(each, inner) for each, inner in zip(value, shapes, strict=False)]
-        case Union(options):
-            fitting = (option for option in options if _could_be(value, option))
-            return _restored(value, next(fitting, AnyValue()))
-        case _:
-            return value
-
-
-def _restored_object(value: JSONValue, shape: Object) -> JSONValue:
-    if isinstance(value, str):
-        value = _read_object(value)
-    if not is_object(value):
-        return value
-    members = {member.name: member for member in shape.members}
-    restored: JSONObject = {}
-    for name, each in value.items():
-        member = members.get(name)
-        if member is None:
-            restored[name] = each
-        elif each is not None or member.required or _takes_null(member.shape):
-            restored[name] = _restored(each, member.shape)
-    return restored
-
-
-def _read_object(text: str) -> JSONValue:
-    try:
-        value = strict_json(text)
-    except ValueError:
-        return text
-    return value if is_object(value) else text
-
-
-def _could_be(value: JSONValue, shape: Shape) -> bool:
-    """Whether a value looks as if it was written for this alternative."""
-    match shape:
-        case Object(members):
-            if not is_object(value):
-                return isinstance(value, str) and not members
-            given = {name for name, each in value.items() if each is not None}
-            names = {member.name: member for member in members}
-            fixed = [each for each in members if isinstance(each.shape, Fixed) and each.name in given]
-            return (
-                all(
-                    name in given for name, member in names.items() if member.required and not _takes_null(member.shape)
-                )
-                and (shape.extra is not None or given <= names.keys())
-                and all(_could_be(value[each.name], each.shape) for each in fixed)
-            )
-        case Array():
-            return is_array(value)
-        case Fixed(values):
-            return value in values
-        case Text():
-            return isinstance(value, str)
-        case Union(options):
-            return any(_could_be(value, option) for option in options)
-        case _:
-            return False
