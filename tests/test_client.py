@@ -102,6 +102,57 @@ def test_what_cannot_work_is_the_callers_mistake(case: str):
     assert upstream.requests == []
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"messages": None}, "`messages` must be a list, not a `NoneType`"),
+        ({"messages": 5}, "`messages` must be a list, not a `int`"),
+        ({"messages": b"Hi"}, "`messages` must be a list of messages"),
+        ({"messages": ts.Message("user")}, "`messages` must be a list of messages"),
+        ({"messages": [None]}, "message"),
+        ({"messages": "Hi", "tools": 5}, "`tools` must be a list, not a `int`"),
+        ({"messages": "Hi", "tools": "get_weather"}, "`tools` must be a list of tools"),
+        ({"messages": "Hi", "tools": WEATHER}, "`tools` must be a list of tools"),
+        ({"messages": "Hi", "tools": [5]}, "tool"),
+        ({"messages": "Hi", "tool_choice": "required"}, "no tool to call"),
+        ({"messages": "Hi", "timeout": "x"}, "`timeout` must be seconds"),
+        ({"messages": "Hi", "timeout": 0}, "`timeout` must be seconds"),
+        ({"messages": "Hi", "timeout": True}, "`timeout` must be seconds"),
+        ({"messages": "Hi", "timeout": float("nan")}, "`timeout` must be seconds"),
+    ],
+)
+def test_arguments_of_the_wrong_kind_are_the_callers_mistake(arguments: dict[str, Any], message: str):
+    asked, upstream = client("Hello.")
+    for act in (asked.chat, asked.stream):
+        with pytest.raises(ts.UsageError, match=message):
+            act(**arguments)
+    assert upstream.requests == []
+
+
+@pytest.mark.requirement("C1")
+def test_texts_of_the_callers_own_reach_the_model():
+    templates = {"several": "Mehrere Aufrufe sind erlaubt.", "continuation": "Weiter."}
+    asked, upstream = client("Hello.", templates=templates)
+    asked.chat(_history("1"), tools=[WEATHER])
+    assert "Mehrere Aufrufe sind erlaubt." in upstream.requests[0].messages[0].text
+    assert upstream.requests[0].messages[-1].text.endswith("Weiter.")
+
+
+@pytest.mark.requirement("C1")
+@pytest.mark.parametrize(
+    ("templates", "message"),
+    [
+        ({"nothing": "x"}, "unknown template `nothing`"),
+        ({"subset": "x"}, "lacks the placeholder"),
+        ({"several": 5}, "must map names"),
+        ([], "must map names"),
+    ],
+)
+def test_texts_that_cannot_be_used_are_refused_when_the_client_is_made(templates: Any, message: str):
+    with pytest.raises(ts.UsageError, match=message):
+        client("Hello.", templates=templates)
+
+
 def test_an_unknown_setting_of_the_client_is_named():
     with pytest.raises(ts.UsageError, match="`modus` is not a setting"):
         ts.Client(ts.Scripted(), modus="auto")

@@ -32,7 +32,7 @@ from .portal import Portal
 from .reach import Model, reach
 from .state import MemoryState, State
 from .turn import Turn, error_after
-from .turn_maker import TurnMaker
+from .turn_maker import TurnMaker, checked_templates
 
 __all__ = ["AsyncClient", "AsyncStream", "Client", "Stream"]
 
@@ -155,6 +155,7 @@ class AsyncClient:
         config: the settings to start from; by default flags, environment and files decide.
         state: where tools are remembered between turns; by default in memory.
         timeout: seconds that one turn may take.
+        templates: texts of your own in place of those that teach the model, see `TEMPLATES` of `core.few_shot`.
         tenant: on whose behalf; memory and marks of tenants never meet.
         settings: anything of `Settings`, such as `mode`, `plan`, `policy`, `retries`.
     """
@@ -169,10 +170,12 @@ class AsyncClient:
         state: State | None = None,
         timeout: float | None = None,
         tenant: str = "",
+        templates: Mapping[str, str] | None = None,
         known: Capabilities | None = None,
         **settings: JSONValue,
     ) -> None:
         config = config if config is not None else load()
+        own = checked_templates(templates)
         known = known or capabilities()
         plugins = _plugins(config.load_plugins)
         plugins.extend(known)
@@ -180,9 +183,9 @@ class AsyncClient:
         self._reached = reach(model, base_url, api_key, config, plugins)
         self._settings = _changed(config.settings_for(str(self._reached)), settings)
         memory: State = state if state is not None else MemoryState()
-        self._turns = TurnMaker(self._reached, known, memory, config.secret(memory).reveal().encode())
+        self._turns = TurnMaker(self._reached, known, memory, config.secret(memory).reveal().encode(), own)
         self._tenant = tenant
-        self._timeout = timeout
+        self._timeout = _seconds(timeout)
 
     @property
     def model(self) -> str:
@@ -233,7 +236,7 @@ class AsyncClient:
         fields = {key: value for key, value in options.items() if key not in named}
         asked = request_of(self.model, messages, tools, tool_choice, streamed, fields)
         made = self._turns.make(asked, settings, self._tenant)
-        limit = timeout if timeout is not None else self._timeout
+        limit = _seconds(timeout) if timeout is not None else self._timeout
         remember = partial(self._turns.conversation.remember, self._tenant, made.request)
         return AsyncStream(made.turn, remember, limit)
 
@@ -254,6 +257,16 @@ class AsyncClient:
 def _plugins(allow: str) -> Plugins:
     """Looked for once: what is installed does not change while a program runs."""
     return Plugins(allow)
+
+
+def _seconds(timeout: float | None) -> float | None:
+    if timeout is None:
+        return None
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(
+            f"`timeout` must be seconds, more than none, not {timeout!r}", hint="leave it out for no limit"
+        )
+    return timeout
 
 
 def _changed(settings: Settings, changes: Mapping[str, JSONValue]) -> Settings:

@@ -7,6 +7,7 @@ from the calls in the history. Above: `client`, the server. Below: `state`, `cor
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 import msgspec
 
@@ -24,6 +25,7 @@ _REMEMBERED = 24 * 3600.0
 #: Stands in the request for a message that need not be decoded.
 _PLACE: JSONObject = {"role": "user", "content": ""}
 _TOOLS = msgspec.json.Decoder(tuple[Tool, ...])
+T = TypeVar("T")
 
 
 def request_of(
@@ -37,9 +39,7 @@ def request_of(
     """A request from what a caller gives: plain dicts in OpenAI's shape, toolspeak values, or both mixed."""
     if isinstance(messages, str):
         messages = (Message("user", (TextPart(messages),)),)
-    if isinstance(messages, Mapping):
-        raise UsageError("`messages` must be a list of messages", hint="wrap a single message in a list")
-    listed = list(messages)
+    listed = _listed(messages, "messages")
     if not listed:
         raise UsageError("`messages` is empty", hint='pass at least [{"role": "user", "content": "..."}]')
     body: dict[str, JSONValue] = {key: value for key, value in fields.items() if value is not None}
@@ -52,9 +52,17 @@ def request_of(
     request = msgspec.structs.replace(
         decoded,
         messages=tuple(given if isinstance(given, Message) else read for given, read in pairs),
-        tools=tools_from(tools) or (),
+        tools=tools_from(None if tools is None else _listed(tools, "tools")) or (),
     )
     return msgspec.structs.replace(request, tool_choice=choice) if isinstance(choice, ToolChoice) else request
+
+
+def _listed(values: Iterable[T], what: str) -> list[T]:
+    if isinstance(values, str | bytes | Mapping | Message | Tool):
+        raise UsageError(f"`{what}` must be a list of {what}", hint="wrap a single one in a list")
+    if not isinstance(values, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(f"`{what}` must be a list, not a `{type(values).__name__}`")
+    return list(values)
 
 
 class Conversation:

@@ -7,19 +7,36 @@ conversation. Above: `client`, the server. Below: `turn`, `conversation`, `reach
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from .conversation import Conversation
 from .core.capability import Capabilities
 from .core.engine import Engine
+from .core.few_shot import checked, texts_of
 from .core.model import Note, Request
 from .core.nonces import nonces_of
 from .core.strategy import Plan, Settings, plan
+from .errors import UsageError
 from .reach import Reached
 from .state import State
 from .turn import Turn
 
-__all__ = ["MadeTurn", "TurnMaker"]
+__all__ = ["MadeTurn", "TurnMaker", "checked_templates"]
+
+
+def checked_templates(templates: Mapping[str, str] | None) -> Mapping[str, str] | None:
+    """Templates of the caller's own, found to be usable.
+
+    Raises:
+        UsageError: one of them has no place, or lacks a placeholder.
+    """
+    if templates is None:
+        return None
+    if not isinstance(templates, Mapping) or not all(isinstance(text, str) for text in templates.values()):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError("`templates` must map names of templates to texts")
+    checked(texts_of(templates))
+    return dict(templates)
 
 
 class MadeTurn(NamedTuple):
@@ -33,10 +50,18 @@ class MadeTurn(NamedTuple):
 class TurnMaker:
     """One model within reach."""
 
-    def __init__(self, reached: Reached, known: Capabilities, state: State, secret: bytes) -> None:
+    def __init__(
+        self,
+        reached: Reached,
+        known: Capabilities,
+        state: State,
+        secret: bytes,
+        templates: Mapping[str, str] | None = None,
+    ) -> None:
         self.reached = reached
         self._known = known
         self._secret = secret
+        self._templates = templates
         self.conversation = Conversation(state)
 
     def make(self, asked: Request, settings: Settings, tenant: str = "", seen: tuple[Note, ...] = ()) -> MadeTurn:
@@ -52,6 +77,7 @@ class TurnMaker:
             stamp=time.time_ns(),
             nonces=nonces_of(self._secret, tenant, request.messages),
             protocol=reached.protocol,
+            templates=self._templates,
             notes=(*seen, *notes),
         )
         return MadeTurn(Turn(engine, reached.upstream), request, planned)

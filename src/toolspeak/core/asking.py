@@ -146,7 +146,9 @@ class Asking:
 
     def _projected(self) -> Projected:
         profile = self._plan.profile
-        return project(self._messages, self._plan.dialect, nonce=self.nonce, media=profile.media)
+        return project(
+            self._messages, self._plan.dialect, nonce=self.nonce, media=profile.media, templates=self._templates
+        )
 
     def _learn(self, contract: Contract) -> Contract:
         self.contract_tokens = contract.tokens
