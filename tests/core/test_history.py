@@ -20,7 +20,7 @@ from toolspeak.core.history import (
     tools_of_history,
     untrusted_texts,
 )
-from toolspeak.core.model import Media, Message, Opaque, Part, TextPart, Tool, ToolCall, ToolResult
+from toolspeak.core.model import Media, Message, Note, Opaque, Part, TextPart, Tool, ToolCall, ToolResult
 from toolspeak.core.reader import parse
 from toolspeak.dialects.table import DIALECTS, dialect, render_calls, render_result
 from toolspeak.errors import UnknownDialectError
@@ -153,6 +153,16 @@ def test_what_the_user_says_to_a_result_stands_behind_it_and_takes_the_place_of_
 def test_a_result_of_nothing_is_still_told():
     assert told((CALL, result("")))[1] == f"user: <tool_response>\n\n</tool_response>\n\n{CONTINUE}"
     assert told((CALL, say("tool", "sunny")))[1] == f"user: <tool_response>\nsunny\n</tool_response>\n\n{CONTINUE}"
+
+
+@pytest.mark.requirement("C2")
+def test_a_past_call_whose_arguments_were_lost_is_noted():
+    lost = ToolCall("get_weather", {}, "1", (Note("arguments_invalid", 'no JSON object: {"city": "Par'),))
+    fine = ToolCall("ping", {}, "2", (Note("string_to_number", "days"),))
+    projected = project((Message("assistant", calls=(lost, fine)), RESULT, result("pong", "2")), "hermes")
+    expected = Note("arguments_invalid", "the arguments of a past call of `get_weather` were no JSON object")
+    assert projected.notes == (expected,)
+    assert plain((Message("assistant", calls=(lost,)), RESULT)).notes == (expected,)
 
 
 def test_the_question_can_be_replaced():

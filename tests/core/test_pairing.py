@@ -39,6 +39,7 @@ def missing(id: str, name: str = "f") -> Message:
     return result(id, MISSING, name, error=True)
 
 
+NAMELESS = (result("call_1", "x"), result("call_2", "y"))
 USER, ANSWER = say("user", "Hi"), say("assistant", "Yes.")
 
 RIGHT: dict[str, tuple[Message, ...]] = {
@@ -73,6 +74,21 @@ REPAIRS: dict[str, tuple[tuple[Message, ...], tuple[Message, ...], list[str]]] =
         (calls("1", "2"), result("2"), ANSWER),
         (calls("1", "2"), missing("1"), result("2"), ANSWER),
         ["result_missing"],
+    ),
+    "one id for two calls and none for a third": (
+        (calls("c", "c", ""), result("c", "a"), result("c", "b"), result("c", "x")),
+        (calls("c", "c_1", "call_1"), result("c", "a"), result("c_1", "b"), result("call_1", "x")),
+        ["call_id_renamed", "call_id_added", "result_id_repaired"],
+    ),
+    "one id for two calls and none for two more": (
+        (calls("c", "", "c", ""), *(result("c", text) for text in "abxy")),
+        (calls("c", "call_1", "c_1", "call_2"), result("c", "a"), result("c_1", "b"), *NAMELESS),
+        ["call_id_added", "call_id_renamed", "result_id_repaired"],
+    ),
+    "an id that is used too often": (
+        (calls("c", "c"), result("c", "a"), result("c", "b"), result("c", "x")),
+        (calls("c", "c_1"), result("c_1", "b\nx"), result("c", "a")),
+        ["call_id_renamed", "result_doubled"],
     ),
     "the same id in every turn": (
         (calls("0"), result("0", "a"), calls("0"), result("0", "b"), calls("0"), result("0", "c")),

@@ -48,6 +48,8 @@ _LABEL = "Tool result:"
 _MAX_LABEL = 160
 #: Roles of messages whose words are not the model's own.
 _OTHERS = ("user", "tool")
+#: The note with which protocols mark a past call whose arguments are cut or no object; it is told without any.
+_INVALID = "arguments_invalid"
 _DECIDE = "Which tools, if any, are called next? Reply with the JSON document only."
 _ANSWER = "These are results of earlier steps. Answer with what is known."
 
@@ -167,6 +169,9 @@ class _Teller:
         return msgspec.structs.replace(message, parts=parts, calls=())
 
     def _writable(self, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
+        for call in calls:
+            if any(note.code == _INVALID for note in call.notes):
+                self._note(_INVALID, f"the arguments of a past call of `{shown_name(call.name)}` were no JSON object")
         return tuple(call if _is_json(call.arguments) else self._emptied(call) for call in calls)
 
     def _emptied(self, call: ToolCall) -> ToolCall:

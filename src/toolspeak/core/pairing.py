@@ -7,7 +7,7 @@ each repair; one that is right comes back as the same object. Above: `engine`. B
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 
 import msgspec
@@ -41,6 +41,8 @@ class _Turn:
         #: The last message in which a result of this turn stands where it belongs.
         self.reach = reach
         self._waiting = deque(slots)
+        self._nameless = deque(slot for slot in slots if not slot.asked)
+        self._asked = Counter(slot.asked for slot in slots)
         self._by_name: dict[str, deque[_Slot]] = {}
         for slot in slots:
             self._by_name.setdefault(slot.call.name, deque()).append(slot)
@@ -51,6 +53,14 @@ class _Turn:
         while queue and queue[0].results:
             queue.popleft()
         return queue[0] if queue else None
+
+    def nameless(self, id: str) -> _Slot | None:
+        """The first call without an id and a result, where ids tell nothing: this one stands for several calls."""
+        if self._asked[id] < 2:
+            return None
+        while self._nameless and self._nameless[0].results:
+            self._nameless.popleft()
+        return self._nameless[0] if self._nameless else None
 
     def settled(self, slot: _Slot) -> bool:
         """Whether the call has one result, where it belongs."""
@@ -182,8 +192,11 @@ class _Pairing:
             waiting = self._waiting.get(result.id, [])
             while waiting and waiting[-1].results:
                 self._answered[result.id] = waiting.pop()
-            if waiting or result.id in self._answered:
-                return waiting[-1] if waiting else self._answered[result.id]
+            if waiting:
+                return waiting[-1]
+            if result.id in self._answered:
+                beside = self._latest.nameless(result.id) if self._latest else None
+                return beside or self._answered[result.id]
             if not result.name:
                 return None
         return self._latest.waiting(result.name) if self._latest else None
