@@ -7,6 +7,7 @@ import gc
 import json
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -561,3 +562,19 @@ def test_a_native_call_and_one_written_as_text_are_alike():
 def test_the_repr_of_a_client_names_its_model_and_nothing_secret():
     asked = ts.Client("openai:m", base_url="http://127.0.0.1:9", api_key="sk-secret", config=load({}, env={}))
     assert (repr(asked), asked.model) == ("Client(openai:m)", "m")
+
+
+@pytest.mark.requirement("C3")
+def test_a_state_file_that_the_configuration_names_is_used_by_every_client(tmp_path: Path):
+    named = load({}, env={"TOOLSPEAK_STATE_FILE": str(tmp_path / "state.json")})
+    first = ts.Client(ts.Scripted(CALL), config=named, **FIXED).chat(QUESTION, tools=[WEATHER])
+    upstream = ts.Scripted("It is sunny.")
+    second = ts.Client(upstream, config=named, **FIXED).chat(_history(first.tool_calls[0].id))
+    assert second.notes[0].code == "tools_recalled"
+    assert (tmp_path / "state.json").exists()
+
+
+def test_without_a_name_no_state_file_is_written(tmp_path: Path):
+    config = load({}, env={"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)})
+    ts.Client(ts.Scripted(CALL), config=config, **FIXED).chat(QUESTION, tools=[WEATHER])
+    assert list(tmp_path.rglob("*.json")) == []

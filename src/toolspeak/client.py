@@ -153,7 +153,8 @@ class AsyncClient:
         base_url: where the model is, if not at the provider's own place.
         api_key: the key to send; by default the one that the environment holds for the provider.
         config: the settings to start from; by default flags, environment and files decide.
-        state: where tools are remembered between turns; by default in memory.
+        state: where tools are remembered between turns; by default in the state file, if the configuration names
+            one, else in memory.
         timeout: seconds that one turn may take.
         templates: texts of your own in place of those that teach the model, see `TEMPLATES` of `core.few_shot`.
         tenant: on whose behalf; memory and marks of tenants never meet.
@@ -182,7 +183,7 @@ class AsyncClient:
         known.configure(*config.overrides())
         self._reached = reach(model, base_url, api_key, config, plugins)
         self._settings = _changed(config.settings_for(str(self._reached)), settings)
-        memory: State = state if state is not None else MemoryState()
+        memory: State = state if state is not None else _state_of(config)
         self._turns = TurnMaker(self._reached, known, memory, config.secret(memory).reveal().encode(), own)
         self._tenant = tenant
         self._timeout = _seconds(timeout)
@@ -257,6 +258,12 @@ class AsyncClient:
 def _plugins(allow: str) -> Plugins:
     """Looked for once: what is installed does not change while a program runs."""
     return Plugins(allow)
+
+
+def _state_of(config: Config) -> State:
+    """The state file that somebody has named; nobody expects a library to write into a file by itself."""
+    named = any(setting.value for setting in config.shown() if setting.name == "state_file")
+    return config.state() if named else MemoryState()
 
 
 def _seconds(timeout: float | None) -> float | None:
