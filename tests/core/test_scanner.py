@@ -602,16 +602,82 @@ def test_a_stray_closer_is_dropped_only_behind_a_call(closer: str):
 
 
 @pytest.mark.parametrize(
-    "noise", ["<s>", "<|START_RESPONSE|>", "]<]minimax[>[", "<|open|>x<|sep|>", "<|close|>x<|sep|>"]
+    "noise", ["<|START_RESPONSE|>", "]<]minimax[>[", "<|open|>x<|sep|>", "<|close|>x<|sep|>"]
 )
 def test_marks_of_the_transport_are_dropped(noise: str):
     assert read(f"a {noise}b{noise} c").text == "a b c"
 
 
 def test_what_stands_before_a_dropped_mark_decides_whether_a_line_begins():
-    assert evidence(f"a<s>{CALL}")["line_start"] is False
-    assert evidence(f"a <s>{CALL}")["line_start"] is True
-    assert evidence(f"<s>{CALL}")["line_start"] is True
+    assert evidence(f"a<|eot|>{CALL}")["line_start"] is False
+    assert evidence(f"a <|eot|>{CALL}")["line_start"] is True
+    assert evidence(f"<|eot|>{CALL}")["line_start"] is True
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("<s>Hello", "Hello"),
+        ("<think>a</think><s>Hello", "Hello"),
+        ("<s><s>Hello", "<s>Hello"),
+        ("It is <s>old</s> new", "It is <s>old</s> new"),
+        ("a\n<s>old</s>", "a\n<s>old</s>"),
+        ("<think>a <s>b</s></think>c", "c"),
+    ],
+)
+def test_the_token_that_begins_an_answer_is_dropped_only_where_one_begins(text: str, said: str):
+    assert read(text).text == said
+
+
+@pytest.mark.requirement("B7")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Hello.<|im_end|>", "Hello."),
+        ("Hello.<|eot_id|>\n \n", "Hello."),
+        ("Hello.<|im_end|><｜end▁of▁sentence｜>\n", "Hello."),
+        ("<|im_end|>", ""),
+        (f"```json\n{OBJECT}\n```<|im_end|>", ""),
+    ],
+)
+def test_a_token_that_ends_the_turn_is_cut_off_with_a_note(text: str, said: str):
+    reply = read(text)
+    assert (reply.text, codes(reply)) == (said, ["end_token"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Write <|im_end|> there.",
+        "a<|im_end|><b>",
+        "a<|im_end|>\n<|im_en",
+        "a<|im_end|><|im_end",
+        "a<|im_end|><|im_end| >b",
+        "<|im_end|>" + " " * 5000,
+        "`<|im_end|>`",
+        "<|im_end|></s>",
+    ],
+)
+def test_a_token_that_ends_no_turn_is_text(text: str):
+    reply = read(text)
+    assert (reply.text, codes(reply)) == (text, [])
+
+
+def test_a_token_that_ends_the_turn_is_text_in_the_thinking():
+    assert read("<think>a<|im_end|>").reasoning == "a<|im_end|>"
+
+
+def test_the_closer_that_text_stands_before_is_cut_with_its_block():
+    unclosed = CALL.removesuffix("</tool_call>")
+    reply = read(f"{unclosed} so `</tool_call>` much</tool_call> b</tool_call>")
+    assert (reply.text, codes(reply)) == (" so `</tool_call>` much b</tool_call>", ["text_in_block"])
+    assert read(f"{unclosed} a</invoke>").text == " a</invoke>"
+    assert read(f"{unclosed} a {CALL} b</tool_call>").text == " a  b</tool_call>"
+
+
+def test_what_stands_behind_a_header_that_never_ends_is_read():
+    reply = read(f"<|start|>assistant<|channel|>final {CALL}")
+    assert (reply.text, len(reply.calls)) == ("<|start|>assistant<|channel|>final ", 1)
 
 
 def test_long_tags_are_read_with_the_name_inside():
@@ -912,6 +978,7 @@ class FakeReader:
     def __init__(self, desk: Desk, evidence: Evidence, run: Run | None, channel: str) -> None:
         self.state: Progress = "open"
         self.closed = False
+        self.owes = ""
         self.channel = ""
         self.builders: list[CallBuilder] = []
         self.evidence = evidence

@@ -180,13 +180,15 @@ CLOSERS = [
         "a word behind the call",
         '<tool_call>{"name": "ping", "arguments": {}} thanks</tool_call>',
         (("ping", {}),),
-        said=" thanks</tool_call>",
+        said=" thanks",
+        codes=frozenset({"text_in_block"}),
     ),
     Case(
         "a word with a bracket behind the call",
         '<tool_call>{"name": "ping", "arguments": {}} thanks [A]</tool_call>',
         (("ping", {}),),
-        said=" thanks [A]</tool_call>",
+        said=" thanks [A]",
+        codes=frozenset({"text_in_block"}),
     ),
     Case(
         "the next block in it",

@@ -340,7 +340,7 @@ WORDS = [
         codes={"unknown_tool"},
         verdicts=(("$x", "text", "unknown_tool"),),
     ),
-    Case("a bar behind the call", "<tool_call>ping<|foo|></tool_call>", (("ping", {}),), said="<|foo|></tool_call>"),
+    Case("a bar behind the call", "<tool_call>ping<|foo|></tool_call>", (("ping", {}),), said="<|foo|>", codes=frozenset({"text_in_block"})),
 ]
 
 

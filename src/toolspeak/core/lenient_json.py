@@ -82,6 +82,9 @@ _KINDS: dict[str, Kind] = {"}": "brace", "]": "array", ")": "group"}
 _ESCAPED_SPACES = ("\\n", "\\r", "\\t")
 _NOT_SPACE = re.compile(r"[^ \t\r\n]").search
 
+#: No stop mark is here.
+NO_STOP = -2
+
 #: The states in which spaces and comments mean nothing.
 _STRUCTURE = frozenset({"value", "key", "colon", "after"})
 
@@ -172,14 +175,17 @@ class Transducer(Plain):
             short = self._short.get(state)
             if short is not None and (new := short(self, buf, pos)) > pos:
                 return new
-            pos = self._blank(buf, pos, final)
-            if pos in (MORE, len(buf)) or self._state != state or self.status != "open":
-                return pos
+            new = self._blank(buf, pos, final)
+            if new in (MORE, len(buf)) or self._state != state or self.status != "open":
+                return new
+            pos = new
         return self._STATES[state](self, buf, pos, final)
 
     def _blank(self, buf: str, pos: int, final: bool) -> int:
         """Skip spaces; enter a comment; close everything at a stop mark."""
         while (found := _NOT_SPACE(buf, pos)) is not None:
+            if "\n" in self._stop_starts and (line := self._line_stop(buf, pos, found.start(), final)) != NO_STOP:
+                return line
             pos = found.start()
             char = buf[pos]
             stop = self._stop_at(buf, pos)
@@ -194,7 +200,20 @@ class Transducer(Plain):
             if width == 0:
                 return pos
             pos += width
+        if "\n" in self._stop_starts and (line := self._line_stop(buf, pos, len(buf), final)) != NO_STOP:
+            return line
         return len(buf)
+
+    def _line_stop(self, buf: str, pos: int, end: int, final: bool) -> int:
+        """Where a stop mark begins with the last line break of the spaces from `pos` to `end`; MORE or NO_STOP."""
+        at = buf.rfind("\n", pos, end)
+        stop = at >= 0 and begins(buf, at, self._stops)
+        if stop is None and not final:
+            return at if at > pos else MORE
+        if not stop:
+            return NO_STOP
+        self.close_all()
+        return at
 
     def _odd_space(self, buf: str, pos: int) -> int:
         """How many characters at `pos` only look like or stand for a space: all but zero make a note."""

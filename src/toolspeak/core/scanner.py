@@ -5,7 +5,7 @@ a table that it is handed; what stands behind a mark is read by a reader of that
 may still become a mark, or the raw text of a candidate whose name is not known yet, and never looks at kept
 text again, so time is linear and a chunk boundary changes nothing.
 
-Above: `reader`. Beside: `dialects`, which provide the table. Below: `desk`, `builder`, `markup`.
+Above: `reader`. Beside: `dialects`, which provide the table. Below: `tails`, `desk`, `markup`.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ import re
 from collections.abc import Callable
 from typing import ClassVar
 
-import msgspec
-
-from .builder import CallBuilder
 from .desk import Desk
 from .events import Event, ReasoningDelta, TextDelta
 from .evidence import Evidence
 from .literals import has_surrogate, replace_surrogates
 from .markup import MORE, has_word, lex_name, lex_tag
 from .seam import NONE, MarkTable, Opening, Reader, Role, Run
+from .tails import MAX_TAIL, Tails, behind_last
 
 __all__ = ["Scanner"]
 
@@ -32,9 +30,6 @@ _IDLE_ROLES = frozenset({"open", "noise", "closer"})
 MAX_FENCE_LINE = 120
 #: So many candidates that were none: the text is not about calls, and each attempt costs time.
 MAX_REJECTED = 2000
-#: White space and punctuation that may still follow a call that must end the answer.
-MAX_TAIL = 4096
-_TAIL = re.compile(r"[\s.,;:!?)\]}*_`~\"']*").fullmatch
 
 _NOT_PLAIN = re.compile(r"[<`{\[\]\n\ud800-\udfff]").search
 _PLAIN = re.compile(r"[^<`{\[\]\n\ud800-\udfff]*+").fullmatch
@@ -46,13 +41,6 @@ _FENCE_BEGUN = re.compile(r"`{1,2}|~{1,2}|(?:`{3,32}+|~{3,32}+)[^\n]{0,120}+").f
 _MAY_BEGIN_JSON = frozenset({"{", "[", " ", "\t", "\r", "\n"})
 _TICKS = re.compile(r"`+").match
 _TICK_RUNS = re.compile(r"`+").findall
-
-
-class _Tail(msgspec.Struct):
-    """Calls that count only if nothing but calls follows, and the raw text they stand in."""
-
-    builders: list[CallBuilder]
-    raw: str
 
 
 class Scanner:
@@ -76,6 +64,8 @@ class Scanner:
         self._last = ""  # the last character said
         self._reasoning = False
         self._aside = False  # a thinking mark stood in the middle of a line: text, but no place for calls
+        self._ending = ""  # a token that ends the answer, if nothing follows
+        self._owed = ""  # the closer of a block that text followed the call in
         self._label = ""  # a word that may stand between the mark and the thinking
         # the candidate being read
         self._reader: Reader | None = None
@@ -88,10 +78,8 @@ class Scanner:
         self._seen = 0
         self._valid = 0
         self._rejected = 0  # candidates that gave no call
-        self._tails: list[_Tail] = []
-        self._tail_size = 0
-        self._text_run: Run | None = None  # the shortcuts through plain text and thinking, once they are needed
-        self._thought_run: Run | None = None
+        self._tails = Tails()
+        self._plain_run: Run | None = None  # the shortcut through plain text and thinking, once it is needed
 
     # ---- the outside
 
@@ -139,6 +127,8 @@ class Scanner:
         if self._reader is not None:
             self._finish_reader(self._reader)
         self._say(self._unread)
+        if self._ending:
+            self._desk.note("end_token", "a token that ends the turn stood in the text; it was cut off")
         self._resolve_tails(True)
         if self._reasoning:
             self._desk.note("reasoning_unclosed")
@@ -175,21 +165,15 @@ class Scanner:
             return self._reader.run()
         if self._fresh or self._tails or self._state != self._text:
             return None
-        if self._reasoning:
-            if self._thought_run is None:
-                self._thought_run = Run(_PLAIN, self._take_thought, stops=_NOT_PLAIN)
-            return self._thought_run
-        if self._started and self._text_run is None:
-            self._text_run = Run(_PLAIN, self._take_text, stops=_NOT_PLAIN)
-        return self._text_run
+        if not (self._started or self._reasoning):
+            return None
+        if self._plain_run is None:
+            self._plain_run = Run(_PLAIN, self._take, stops=_NOT_PLAIN)
+        return self._plain_run
 
-    def _take_text(self, chunk: str) -> TextDelta:
+    def _take(self, chunk: str) -> TextDelta | ReasoningDelta:
         self._last = chunk[-1]
-        return TextDelta(chunk)
-
-    def _take_thought(self, chunk: str) -> ReasoningDelta:
-        self._last = chunk[-1]
-        return ReasoningDelta(chunk)
+        return ReasoningDelta(chunk) if self._reasoning else TextDelta(chunk)
 
     # ---- text
 
@@ -264,6 +248,8 @@ class Scanner:
         """Whether a tag of this meaning is plain text here."""
         if role == "closer" and not (self._desk.calls_seen or self._tails or self._fence):
             return True  # nothing has been opened that it could close
+        if role == "first":
+            return bool(self._last) or self._started
         return (role == "think" and self._reasoning) or (role in _IDLE_ROLES and self._rejected >= MAX_REJECTED)
 
     def _plain(self, buf: str, pos: int, length: int = 1) -> int:
@@ -295,7 +281,7 @@ class Scanner:
         end = ticks.end()
         if end == len(buf) and not final and end - pos < MAX_FENCE_LINE:
             return MORE
-        before = self._tails[-1].raw[-1:] if self._tails else self._last  # the run may have been cut
+        before = self._tails.last if self._tails else self._last  # the run may have been cut
         if 3 <= end - pos < MAX_FENCE_LINE and before != "`" and not self._fence and not self._in_code:
             found = self._action_fence(buf, pos, end, final)
             if found != NONE:
@@ -428,12 +414,39 @@ class Scanner:
         if role == "final":
             self._desk.final_answer = True
             return self._plain(buf, pos, end - pos)
-        if role == "closer" and not (self._fresh and self._desk.calls_seen):
-            return self._plain(buf, pos)
+        if role in ("closer", "last") and not (self._fresh and self._desk.calls_seen):
+            return self._lone_closer(role, buf, pos, end)
+        self._last = " " if role == "first" else self._last  # the next one is text
         if role == "think":
             self._begin_reasoning(opening)
         self._fresh = self._fresh or self._last.isspace()  # the mark is gone, what stood before it counts
         return end
+
+    def _lone_closer(self, role: Role, buf: str, pos: int, end: int) -> int:
+        """A mark that closes nothing right before it: text, unless it is the end of all, or a block still owes it."""
+        if role == "last" and not self._reasoning:
+            self._ending = buf[pos:end]
+            self._state = self._after_last
+            return end
+        if not self._owed or not buf.startswith(self._owed, pos):
+            return self._plain(buf, pos)
+        self._owed = ""
+        self._desk.note("text_in_block", "text stood between a call and its closing mark")
+        self._fresh = self._last.isspace()
+        return end
+
+    def _after_last(self, buf: str, pos: int, final: bool) -> int:
+        """Behind a token that ends an answer: the token is gone if nothing but white space and such tokens follow."""
+        end = behind_last(buf, pos, final, self._table)
+        if end == MORE:
+            return MORE
+        if pos < end and len(self._ending) + end - pos <= MAX_TAIL:
+            self._ending += buf[pos:end]
+            return end
+        self._state = self._text
+        held, self._ending = self._ending, ""
+        self._plain(held, 0, len(held))
+        return pos
 
     def _begin_reasoning(self, opening: Opening | None) -> None:
         self._resolve_tails(False)  # the model went on
@@ -494,6 +507,7 @@ class Scanner:
         self._seen = self._desk.calls_seen
         self._valid = self._desk.calls_valid
         self._called = False
+        self._owed = ""
         self._block_fence = fence or (opening.stops[0] if opening.single else "")
         start = pos if opening.at_mark else end
         self._moved = start > pos
@@ -541,9 +555,10 @@ class Scanner:
             self._line_begins = True
             self._reasoning = reader.channel == "analysis"
         elif waiting:
-            self._tails.append(_Tail(waiting, raw))
+            self._tails.add(waiting, raw)
             self._leave_open(reader)
         elif self._called and reader.state == "done":
+            self._owed = reader.owes
             self._leave_open(reader)
         else:
             self._reject(raw, reader.state == "failed")
@@ -565,27 +580,14 @@ class Scanner:
     # ---- calls that must end the answer
 
     def _hold_tail(self, text: str) -> bool:
-        size = self._tail_size
-        self._tail_size += len(text)
-        if "\n" in text and all(builder.line_is_enough for tail in self._tails for builder in tail.builders):
-            before, _, _ = text.partition("\n")
-            if _TAIL(before) is not None and size + len(before) <= MAX_TAIL:
-                self._resolve_tails(True)
-                return False
-        if _TAIL(text) is None or self._tail_size > MAX_TAIL:
+        if self._tails.end_with_line(text):
+            self._resolve_tails(True)
             return False
-        if self._tails[-1].builders:
-            self._tails.append(_Tail([], ""))
-        self._tails[-1].raw += text  # one piece, however it came
-        return True
+        return self._tails.hold(text)
 
     def _resolve_tails(self, answer_end: bool) -> None:
-        tails, self._tails = self._tails, []
-        self._tail_size = 0
-        for tail in tails:
-            calls = [builder.resolve_tail(answer_end) for builder in tail.builders]
-            if not any(calls) and not (answer_end and tail.raw.isspace()):
-                self._say(tail.raw, bool(tail.builders))
+        for text, candidate in self._tails.resolve(answer_end):
+            self._say(text, candidate)
 
     _HANDLERS: ClassVar[dict[str, Callable[..., int]]] = {
         "<": _angle,

@@ -24,7 +24,8 @@ __all__ = ["NONE", "MarkTable", "Opening", "Progress", "Reader", "Role", "Run"]
 NONE = -2
 
 #: What a mark means to the scanner.
-Role = Literal["open", "think", "think_end", "turn_end", "final", "result", "closer", "noise"]
+#: `first` begins an answer and `last` ends one; elsewhere they are text. `turn_end` ends a message of several.
+Role = Literal["open", "think", "think_end", "turn_end", "final", "result", "closer", "noise", "first", "last"]
 #: How far a reader is.
 Progress = Literal["open", "done", "failed"]
 
@@ -79,6 +80,8 @@ class Reader(Protocol):
     state: Progress
     #: The block was closed by its own mark.
     closed: bool
+    #: The mark that closes the block and may still come, behind what ended it.
+    owes: str
     #: What the text behind a header is: `analysis` is thinking, `final` is the answer; empty for calls.
     channel: str
 

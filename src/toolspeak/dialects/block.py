@@ -68,6 +68,7 @@ class Block:
         self.state: Progress = "open"
         self.channel = ""
         self.closed = False
+        self.owes = ""
         self._context = Context(desk, evidence, opening.stops)
         self._opening = opening
         self._body: Body | None = None
@@ -244,6 +245,8 @@ class Block:
 
     def _leave(self, pos: int, failed: bool = False) -> int:
         """Something that is no call: the block ends here."""
+        if self._calls and self._opening.stops[:1]:
+            self.owes = self._opening.stops[0]
         self.state = "done" if self._calls and not failed else "failed"
         return pos
 

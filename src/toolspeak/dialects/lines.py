@@ -47,6 +47,7 @@ class LineReader(Steps):
     def __init__(self, desk: Desk, evidence: Evidence, stops: tuple[str, ...]) -> None:
         super().__init__()
         self.channel = ""
+        self.owes = ""
         self.closed = True
         self._context = Context(desk, evidence, stops)
         self._inner: ArgumentsBody | None = None

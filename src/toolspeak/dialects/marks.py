@@ -96,19 +96,17 @@ NOISE_TAGS = frozenset(
         "|message_model|",
         "|end_message|",
         "|eot|",
-        "|eot_id|",
-        "|eom_id|",
-        "|im_end|",
         "|call|",
-        "|end_of_sentence|",
         "|tool_outputs_end|",
         "|tool_output_end|",
         "|open|",
         "|close|",
         "|role_sep|",
-        "s",
     }
 )
+#: Tokens that end an answer. `<s>` begins one, but it is also how HTML strikes a text out.
+LAST = frozenset({"|im_end|", "|eot_id|", "|eom_id|", "|end_of_sentence|"})
+FIRST = "s"
 #: Parts of a call in long tags: text where no call was made, unlike other long tags.
 LONG_PARTS = frozenset({"|open|argument", "|close|argument", "|close|call", "|close|tools"})
 CLOSING_TAGS = frozenset({*OPENINGS, *CALL_TAGS, "tool_call|", "end_function_call"}) | BLOCK_CLOSERS
@@ -179,8 +177,8 @@ def _place() -> Callable[[str, int], re.Match[str] | None]:
 @lru_cache(maxsize=256)
 def _tag_names(tools: frozenset[str]) -> list[str]:
     """Every name that a mark may have, sorted. Turn after turn has the same tools."""
-    names = {*OPENINGS, *THINKING, *THINKING_ENDS, *TURN_ENDS, *RESULTS, *NOISE_TAGS, *CLOSING_TAGS, *tools}
-    return sorted({*names, *NAMESPACES, "｜", "/"})
+    names = {*OPENINGS, *THINKING, *THINKING_ENDS, *TURN_ENDS, *RESULTS, *NOISE_TAGS, *CLOSING_TAGS, *LAST, *tools}
+    return sorted({*names, *NAMESPACES, FIRST, "｜", "/"})
 
 
 @lru_cache(maxsize=256)
@@ -225,7 +223,9 @@ class Marks:
         if name in TURN_ENDS:
             return "turn_end", None
         if closing:
-            return ("closer", None) if name in CLOSING_TAGS or name in self._tools or name == "s" else None
+            return ("closer", None) if name in CLOSING_TAGS or name in self._tools or name == FIRST else None
+        if name in LAST:
+            return "last", None
         opening = self._opening(name)
         if opening is not None:
             return "open", opening
@@ -233,6 +233,8 @@ class Marks:
             return "result", None
         if name in BLOCK_CLOSERS or name in LONG_PARTS:
             return "closer", None
+        if name == FIRST:
+            return "first", None
         return ("noise", None) if name in NOISE_TAGS else None
 
     def _opening(self, name: str) -> Opening | None:
