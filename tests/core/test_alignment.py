@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolspeak.core import alignment
+from toolspeak.core import json_values
 from toolspeak.core.schema import ArgumentSchema
 
 pytestmark = pytest.mark.requirement("B5")
@@ -172,13 +172,14 @@ LEFT = [
     (FLAG, 1),
     (NOTHING, "nil"),
     (NOTHING, 0),
-    (TEXT, None),
     (TEXT, ["a", "b"]),
     (TEXT, []),
     (TEXT, {"a": "b"}),
     (TEXT, {"value": "a", "more": 1}),
     (TEXT, {}),
-    (texts(), None),
+    (closed(("a",), a=TEXT), {"a": None}),
+    ({"allOf": [{"properties": {"a": TEXT}}, {"required": ["a"]}]}, {"a": None}),
+    ({"additionalProperties": TEXT}, {"a": None}),
     (numbers(), "1, two"),
     (numbers(), "one"),
     (numbers(), "1\ntwo"),
@@ -210,6 +211,27 @@ def test_what_is_not_clear_is_left_alone_and_reported(schema: Any, value: Any):
     assert exact(aligned.value) == exact({"it": value})
     assert aligned.notes == ()
     assert aligned.problems
+
+
+LEFT_OUT = [
+    ({"it": TEXT}, {"it": None}, {}),
+    ({"it": texts(), "a": WHOLE}, {"it": None, "a": "1"}, {"a": 1}),
+    ({"it": closed(a=TEXT)}, {"it": {"a": None}}, {"it": {}}),
+    ({"it": {"allOf": [{"properties": {"a": TEXT}}]}}, {"it": {"a": None}}, {"it": {}}),
+    ({"it": {"anyOf": [closed(("b",), a=TEXT, b=TEXT), NOTHING]}}, {"it": {"a": None, "b": "x"}}, {"it": {"b": "x"}}),
+    ({"it": MAYBE_WHOLE, "a": TEXT}, {"it": None, "a": None}, {"it": None}),
+]
+
+
+@pytest.mark.requirement("B5")
+@pytest.mark.parametrize(("properties", "value", "expected"), LEFT_OUT)
+def test_null_for_what_may_be_left_out_is_left_out(properties: Any, value: Any, expected: Any):
+    schema = ArgumentSchema.of({"type": "object", "properties": properties})
+    aligned = schema.align(value)
+    assert exact(aligned.value) == exact(expected)
+    assert "null_dropped" in codes(aligned)
+    assert aligned.problems == ()
+    assert schema.align(aligned.value).notes == ()
 
 
 VALID = [
@@ -359,7 +381,7 @@ def test_a_deep_value_is_aligned_to_its_end():
 
 def test_a_value_that_would_become_too_deep_is_left_alone():
     value: Any = 1
-    for _ in range(alignment.MAX_DEPTH):
+    for _ in range(json_values.MAX_DEPTH):
         value = {"a": value}
     schema = ArgumentSchema.of({"properties": {"a": {"type": "array"}}})
     aligned = schema.align(value)

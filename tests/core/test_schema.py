@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolspeak.core import alignment
+from toolspeak.core import json_values
 from toolspeak.core import schema as module
 from toolspeak.core.schema import ArgumentSchema
 from toolspeak.errors import SchemaError
@@ -434,7 +434,7 @@ def test_what_is_not_json_is_a_problem_whatever_the_schema_says(value: Any, word
 
 
 def test_too_many_values_are_a_problem(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(alignment, "MAX_VALUES", 100)
+    monkeypatch.setattr(json_values, "MAX_VALUES", 100)
     assert ArgumentSchema.of(None).problems({"a": [0] * 97}) == ()
     assert ArgumentSchema.of(None).problems({"a": [0] * 98}) == ("`arguments` hold more than 100 values",)
 

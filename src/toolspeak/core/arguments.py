@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from .alignment import null_dropped
 from .lenient_json import (
     ARRAY,
     END_ARRAY,
@@ -151,6 +152,9 @@ class Arguments:
         value = _decode(text)
         if self._waits():
             (self._places if self._unnamed else self._later)[self._key] = value
+            return
+        if value is None and self._schema.drops_null(self._key):
+            self._notes.append(null_dropped((self._key,)))
             return
         aligned = self._schema.align_property(self._key, value)
         self._notes.extend(aligned.notes)

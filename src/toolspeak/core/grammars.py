@@ -12,8 +12,8 @@ from typing import TypeAlias, assert_never
 
 import msgspec
 
-from .alignment import json_text
 from .digits import Pattern, digit_patterns
+from .json_values import json_text
 from .shapes import MAX_ITEMS, MAX_STRING, AnyValue, Array, Fixed, Ledger, Member, Number, Object, Shape, Text, Union
 
 __all__ = ["ANY_DEPTH", "gbnf", "lark"]

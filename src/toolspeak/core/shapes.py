@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from .alignment import json_text, type_name
+from .json_values import json_text, type_name
 from .model import JSONObject, JSONValue, Note, is_array, is_object
 from .schema import ArgumentSchema
 

@@ -16,7 +16,7 @@ from .grammars import ANY_DEPTH
 from .model import JSONObject, JSONValue, Note
 from .shapes import NULL, AnyValue, Array, Fixed, Ledger, Member, Number, Object, Shape, Text, Union, shape_of
 
-__all__ = ["plain", "strict", "strict_schema"]
+__all__ = ["Plain", "plain", "strict", "strict_schema"]
 
 #: A larger bound made some releases of llama.cpp refuse the whole schema, and is no bound at all in later ones.
 MAX_LENGTH_BOUND = 1_999
@@ -39,7 +39,7 @@ _AS_TEXT = "A JSON object, written as text."
 _SCALARS = Union((Text(), Number(), Fixed((True, False)), NULL))
 
 
-class _Plain:
+class Plain:
     """Writes a shape as a plain JSON schema."""
 
     formats = _FORMATS
@@ -139,7 +139,7 @@ class _OverLimit(Exception):
     """A schema is too large for strict mode."""
 
 
-class _Strict(_Plain):
+class _Strict(Plain):
     """Writes a shape as a schema that OpenAI's strict mode takes; raises `_OverLimit` where it is too large."""
 
     formats = _STRICT_FORMATS
@@ -216,7 +216,7 @@ def _takes_null(shape: Shape) -> bool:
 
 def plain(shape: Shape, where: str, ledger: Ledger) -> JSONObject:
     """The schema of a shape for servers that compile it to a grammar."""
-    return _Plain(ledger).write(shape, where)
+    return Plain(ledger).write(shape, where)
 
 
 def strict(shape: Shape, where: str, ledger: Ledger, levels: int = 1) -> JSONObject | None:
