@@ -7,8 +7,8 @@ import time
 import pytest
 
 from toolspeak.core.events import CallArgs, CallEnd, CallStart
-from toolspeak.core.model import Note, Request, Tool, ToolCall
-from toolspeak.protocols.atomic import Pairing, WholeCalls, dropped_tools, sent_id, whole_call
+from toolspeak.core.model import Note, ToolCall
+from toolspeak.protocols.atomic import Pairing, WholeCalls, sent_id, whole_call
 from toolspeak.protocols.gemini import decode_request
 
 
@@ -53,12 +53,6 @@ def test_a_result_that_names_no_tool_belongs_to_the_first_call_that_waits():
     ids = Pairing()
     first, second = ids.call("f", ""), ids.call("g", "")
     assert [ids.result("g", ""), ids.result("", ""), ids.result("", "")] == [second, first, ""]
-
-
-def test_only_tools_of_another_protocols_own_are_dropped():
-    request = Request("m", (), (Tool("f"), Tool("run", kind="custom"), Tool("s", kind="search")), protocol="other")
-    assert dropped_tools(request, ours=False) == [Note("tool_dropped", "`s` is a tool of `other`")]
-    assert dropped_tools(request, ours=True) == []
 
 
 @pytest.mark.requirement("R-T12")

@@ -262,7 +262,8 @@ def test_a_request_of_another_protocol_is_sent_in_the_words_of_this_one():
         ],
         "tools": [{"type": "function", "function": {"name": "run", "parameters": {"type": "object"}}}],
     }
-    assert [note.code for note in request_notes(request)] == ["media_dropped", "answers_dropped"]
+    lost = ["opaque_dropped", "fields_dropped", "media_dropped", "answers_dropped"]
+    assert [note.code for note in request_notes(request)] == lost
 
 
 # --------------------------------------------------------------------------------------------------------- errors

@@ -195,7 +195,9 @@ _sent("raised", "an error with a good status", by_length(b'{"error":{"message":"
 _sent("raised", "an error first", by_length(error_event() + BODY))
 _sent("raised", "a cut body", head(JSON, "Content-Length: 999") + b'{"choices":[', Do.CLOSE)
 _sent("raised", "gzip that is none", by_length(BODY, TYPE, "Content-Encoding: gzip"))
-_sent("raised", "a bomb", by_length(gzip.compress(b": " + b"ping" * 3_000_000, mtime=0), TYPE, "Content-Encoding: gzip"))
+_sent(
+    "raised", "a bomb", by_length(gzip.compress(b": " + b"ping" * 3_000_000, mtime=0), TYPE, "Content-Encoding: gzip")
+)
 _sent("raised", "brotli", by_length(b"\x8b\x02\x80hello\x03", TYPE, "Content-Encoding: br"))
 _sent("raised", "gzip in secret", by_length(gzip.compress(BODY, mtime=0)))
 _sent("raised", "moved", head("Location: http://127.0.0.1:1/", "Content-Length: 0", status="302 Found"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolspeak.errors import ConfigError
-from toolspeak.upstreams.address import Address, address, header_block, header_lines, secrets_in
+from toolspeak.upstreams.address import Address, address, header_block, header_lines, redacted, secrets_in
 
 
 @pytest.mark.parametrize(
@@ -95,3 +95,35 @@ def test_a_header_that_could_change_the_request_is_refused_and_its_value_not_sho
 
 def test_secrets_are_what_is_long_enough_to_be_one_the_longest_first():
     assert secrets_in(["", "short", "sk-12345678", "sk-12345678-long"]) == ("sk-12345678-long", "sk-12345678")
+
+
+SECRET = "sk/abc-0123456789"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("nothing", "nothing"),
+        (f"key {SECRET}.", "key ***."),
+        (f"{SECRET}{SECRET}", "******"),
+        (r'{"e": "sk\/abc-0123456789 no\n"}', r'{"e": "*** no\n"}'),
+        (r"\u0073k\u002Fabc-0123456789 no", "*** no"),
+        (r'{"e": "{\"k\": \"sk\\/abc-0123456789\"}"}', r'{"e": "{\"k\": \"***\"}"}'),
+        ("cut sk/abc", "cut ***"),
+        ("cut sk/", "cut sk/"),
+        (r"cut sk\/abc", "cut ***"),
+        ("cut sk\\/abc\\", "cut ***"),
+        (r"cut sk\/abc\u00", "cut ***"),
+        (r"a\\b\u00e4\t", r"a\\b\u00e4\t"),
+    ],
+)
+def test_a_secret_is_found_behind_escapes_and_where_it_was_cut(text: str, shown: str):
+    assert redacted(text, [SECRET]) == shown
+
+
+def test_a_secret_inside_another_is_hidden_with_it():
+    assert redacted("x sk-12345678-long y", ["sk-12345678-long", "sk-12345678", "8-long y"]) == "x ***"
+
+
+def test_without_secrets_nothing_is_looked_for():
+    assert redacted(r"a\/b", []) == r"a\/b"

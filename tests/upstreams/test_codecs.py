@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.upstreams.asking import batches, request, run
-from tests.upstreams.loopback import Heard, head, serving
+from tests.upstreams.asking import batches, reply, request, run
+from tests.upstreams.loopback import Heard, always, head, serving
+from toolspeak.core.model import Media, Message, Note, Request, Tool, ToolChoice
 from toolspeak.errors import ConfigError, UpstreamError
 from toolspeak.upstreams.codecs import codec
 from toolspeak.upstreams.http import HttpUpstream
@@ -53,3 +54,23 @@ def test_anthropic_wants_to_know_which_version_is_spoken():
 def test_a_protocol_that_nobody_speaks_is_refused_by_name():
     with pytest.raises(ConfigError, match="no upstream speaks `telepathy`"):
         codec("telepathy")
+
+
+def test_what_a_request_loses_is_told_with_the_answer():
+    said = b'{"model":"m","message":{"role":"assistant","content":"hi"},"done":true,"done_reason":"stop"}\n'
+    answer = head("Content-Type: application/x-ndjson", f"Content-Length: {len(said)}") + said
+    message = Message("user", (Media("image", "https://example.com/cat.png"),))
+    asked = Request("m", (message,), (Tool("f"),), ToolChoice("required"), stream=True)
+
+    async def talk() -> tuple[Note, ...]:
+        async with serving(always(answer)) as server:
+            upstream = HttpUpstream(f"http://127.0.0.1:{server.port}", protocol="ollama")
+            try:
+                return (await reply(upstream, asked)).notes
+            finally:
+                await upstream.close()
+
+    assert run(talk()) == (
+        Note("choice_not_sent", "there is no word for a choice of tools"),
+        Note("media_dropped", "only pictures that are sent along can be sent"),
+    )

@@ -500,6 +500,13 @@ TELLING = {
     "an event after text": SSE
     + chunked([HELLO, b"data: " + msgspec.json.encode({"error": {"message": ECHO}}) + b"\n\n"]),
     "an event that cannot be read": SSE + chunked([b"data: {" + b"x" * 185 + KEY.encode() + b"\n\n"]),
+    "an event that cannot be read, before an answer": SSE + chunked([b"data: {" + ECHO.encode() + b"\n\n", STREAM]),
+    "an event that cannot be read, in an answer": SSE
+    + chunked([HELLO, b"data: {" + ECHO.encode() + b"\n\n", STOP, DONE]),
+    "an error with escapes": head("Content-Type: application/json", status="401 Unauthorized")
+    + b'{"error":{"message":"'
+    + ECHO.replace("sk-", "\\u0073k\\u002d").encode()
+    + b'"}}',
     "not HTTP": ECHO.encode(),
     "a header of an error": head(f"X-Request-Id: {KEY}", "Content-Length: 0", status="500 Internal Server Error"),
     "a header": head(f"Content-Encoding: {KEY}", "Content-Length: 0"),
@@ -523,6 +530,7 @@ def test_the_key_is_in_no_error_however_the_service_tells_it(data: bytes, caplog
     shown = run(talk()) + caplog.text
     assert KEY not in shown
     assert KEY[:8] not in shown
+    assert KEY[3:] not in shown
 
 
 def test_other_headers_are_secret_too():

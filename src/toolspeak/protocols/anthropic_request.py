@@ -26,6 +26,7 @@ from .common import (
     to_wire,
     without,
 )
+from .lost import lost_fields
 
 __all__ = ["DEFAULT_MAX_TOKENS", "MAX_CACHE_MARKS", "decode_request", "encode_request", "request_notes"]
 
@@ -144,6 +145,8 @@ def _body(request: Request) -> tuple[JSONObject, tuple[Note, ...]]:
         before: JSONValue = body.get(key)
         body[key] = {**before, **value} if is_object(before) and is_object(value) else value
     _limit_marks(body, sending)
+    for note in () if sending.ours else lost_fields(request):
+        sending.note(note.code, note.detail)
     return body, sending.notes
 
 

@@ -1,8 +1,7 @@
 """What the protocols share in which a call is one piece and need not have an id: Gemini and Ollama.
 
 `WholeCalls` turns the events of a call into the call once it is complete; one that was cut never comes out. `Pairing`
-gives ids to calls and results that have none, by name and order. `dropped_tools` tells which tools of other protocols
-are not sent. Above: the codecs. Below: `common`, `core.events`.
+gives ids to calls and results that have none, by name and order. Above: the codecs. Below: `common`, `core.events`.
 """
 
 from __future__ import annotations
@@ -11,13 +10,11 @@ from collections import deque
 from collections.abc import Iterator
 
 from ..core.events import CallArgs, CallEnd, CallStart, Event
-from ..core.model import JSONValue, Note, Request, ToolCall, is_object
+from ..core.model import JSONValue, Note, ToolCall, is_object
 from .common import read_json, to_wire
 
-__all__ = ["FUNCTIONS", "Pairing", "WholeCalls", "dropped_tools", "sent_id", "whole_call"]
+__all__ = ["Pairing", "WholeCalls", "sent_id", "whole_call"]
 
-#: Kinds of tools that every protocol has a word for.
-FUNCTIONS = ("function", "custom")
 #: How ids begin that were made here; they are never sent.
 _MADE = "unnamed_call_"
 
@@ -25,15 +22,6 @@ _MADE = "unnamed_call_"
 def sent_id(identifier: str) -> str:
     """An id as it goes to the wire: nothing, if it was made here."""
     return "" if identifier.startswith(_MADE) else identifier
-
-
-def dropped_tools(request: Request, ours: bool) -> list[Note]:
-    """Tools of another protocol's own, of which this one knows nothing."""
-    return [
-        Note("tool_dropped", f"`{tool.name}` is a tool of `{request.protocol}`")
-        for tool in request.tools
-        if not ours and tool.kind not in FUNCTIONS
-    ]
 
 
 class Pairing:

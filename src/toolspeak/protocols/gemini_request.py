@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 
 from ..core.model import JSONObject, JSONValue, Note, Options, Request, ResponseFormat, is_object
 from ..errors import UsageError
-from .atomic import dropped_tools
 from .common import (
     ROUTING_FIELDS,
     array_field,
@@ -28,6 +27,7 @@ from .gemini_messages import decode_contents, decode_system, encode_contents
 from .gemini_schema import json_schema
 from .gemini_tools import TOOL_CONFIG, decode_choice, decode_tools, encode_choice, encode_tools
 from .gemini_wire import PROTOCOL, proto
+from .lost import foreign_notes
 
 __all__ = ["decode_request", "encode_request", "path", "request_notes"]
 
@@ -141,7 +141,7 @@ def encode_request(request: Request) -> bytes:
 
 def request_notes(request: Request) -> tuple[Note, ...]:
     """What `encode_request` cannot send as it is, and what it puts in its place."""
-    notes = dropped_tools(request, request.protocol in (PROTOCOL, ""))
+    notes = foreign_notes(request, request.protocol in (PROTOCOL, ""))
     if request.tools and not request.tool_choice.parallel:
         notes.append(Note("choice_not_sent", "there is no word for one call at most"))
     roles = [message.role for message in request.messages]

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from ..core.model import JSONObject, JSONValue, Request, Tool, ToolChoice, is_object
 from ..errors import UsageError
-from .atomic import FUNCTIONS
 from .common import array_field, object_field, text_field, without
 from .gemini_schema import json_schema
 from .gemini_wire import proto
+from .lost import FUNCTIONS
 
 __all__ = ["TOOL_CONFIG", "decode_choice", "decode_tools", "encode_choice", "encode_tools"]
 

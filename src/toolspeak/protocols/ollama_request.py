@@ -13,16 +13,13 @@ from ..core.model import (
     JSONObject,
     JSONValue,
     Media,
-    Message,
     Note,
     Options,
-    Part,
     Request,
     ResponseFormat,
     Tool,
     is_object,
 )
-from .atomic import FUNCTIONS, dropped_tools
 from .common import (
     ROUTING_FIELDS,
     array_field,
@@ -36,6 +33,7 @@ from .common import (
     to_wire,
     without,
 )
+from .lost import FUNCTIONS, all_parts, foreign_notes
 from .ollama_messages import decode_messages, encode_images, encode_messages
 
 __all__ = ["PROTOCOL", "decode_request", "encode_request", "request_notes"]
@@ -145,18 +143,13 @@ def encode_request(request: Request) -> bytes:
     return to_wire(body | request.options.grammar)
 
 
-def _all_parts(message: Message) -> list[Part]:
-    return [*message.parts, *(part for result in message.results for part in result.parts)]
-
-
 def request_notes(request: Request) -> tuple[Note, ...]:
     """What `encode_request` cannot send as it is, and what it puts in its place."""
-    notes = dropped_tools(request, request.protocol in (PROTOCOL, ""))
+    notes = foreign_notes(request, request.protocol in (PROTOCOL, ""))
     choice = request.tool_choice
     if request.tools and choice.mode != "none" and (choice.demands or choice.allowed or not choice.parallel):
         notes.append(Note("choice_not_sent", "there is no word for a choice of tools"))
-    parts = [part for message in request.messages for part in _all_parts(message)]
-    media = [part for part in parts if isinstance(part, Media)]
+    media = [part for part in all_parts(request) if isinstance(part, Media)]
     if len(encode_images(media)) < len(media):
         notes.append(Note("media_dropped", "only pictures that are sent along can be sent"))
     if request.options.n > 1:

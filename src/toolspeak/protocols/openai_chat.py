@@ -1,8 +1,8 @@
 """OpenAI's chat completions, the protocol that most clients and most servers speak: the four halves of its codec.
 
-Requests: `decode_request`, `encode_request`. Replies of an upstream: `ReplyDecoder`, `decode_error`. Replies to a
-client: `ReplyEncoder`, `encode_reply`, `encode_error`. What cannot be carried is listed in `LOSSES`.
-Above: `upstreams`, `client`, the server. Below: the modules `openai_chat_*`.
+Requests: `decode_request`, `encode_request`, `request_notes` (what could not be sent). Replies of an upstream:
+`ReplyDecoder`, `decode_error`. Replies to a client: `ReplyEncoder`, `encode_reply`, `encode_error`. What cannot be
+carried is listed in `LOSSES`. Above: `upstreams`, `client`, the server. Below: the modules `openai_chat_*`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 from .openai_chat_face import ReplyEncoder, decode_error, encode_error, encode_reply
 from .openai_chat_fields import PROTOCOL
 from .openai_chat_reply import ReplyDecoder
-from .openai_chat_request import LEGACY, ROUTING_FIELDS, decode_request, encode_request
+from .openai_chat_request import LEGACY, ROUTING_FIELDS, decode_request, encode_request, request_notes
 
 __all__ = [
     "LEGACY",
@@ -29,6 +29,7 @@ __all__ = [
     "encode_error",
     "encode_reply",
     "encode_request",
+    "request_notes",
 ]
 
 

@@ -15,6 +15,7 @@ import msgspec
 from ..core.model import (
     JSONObject,
     JSONValue,
+    Note,
     Options,
     Request,
     ResponseFormat,
@@ -24,6 +25,7 @@ from ..core.model import (
 )
 from ..errors import UsageError
 from .common import declared_tools, request_fields
+from .lost import FUNCTIONS, foreign_notes
 from .openai_chat_fields import (
     BESIDE,
     PROTOCOL,
@@ -38,7 +40,7 @@ from .openai_chat_fields import (
 )
 from .openai_chat_messages import decode_messages, encode_messages
 
-__all__ = ["LEGACY", "ROUTING_FIELDS", "decode_request", "encode_request"]
+__all__ = ["LEGACY", "ROUTING_FIELDS", "decode_request", "encode_request", "request_notes"]
 
 #: The mark in `Options.extra` of a client that sent `functions`: its reply speaks of functions too.
 LEGACY = "functions"
@@ -231,6 +233,19 @@ def encode_request(request: Request) -> bytes:
     return to_wire(body | options.grammar)
 
 
+def request_notes(request: Request) -> tuple[Note, ...]:
+    """What `encode_request` cannot send as it is."""
+    ours = request.protocol in (PROTOCOL, "")
+    notes = foreign_notes(request, ours)
+    if request.tool_choice.demands and not (request.tools if ours else any(map(_is_known, request.tools))):
+        notes.append(Note("choice_not_sent", "a choice may only stand beside tools, and there are none"))
+    return tuple(notes)
+
+
+def _is_known(tool: Tool) -> bool:
+    return tool.kind in FUNCTIONS
+
+
 #: Words in `extra` that are ours, and `stream_options`, which may only stand beside `stream`.
 _MARKS = frozenset({LEGACY, _NEWER_LIMIT, "stream_options"})
 
@@ -245,7 +260,7 @@ _PLAIN: dict[str, Callable[[Options], JSONValue]] = {
 
 def _encode_tools(request: Request, custom: set[str], ours: bool) -> JSONObject:
     """`tools` and what may only stand beside them; a tool of a kind that only its own upstream knows is not sent on."""
-    tools = [_encode_tool(tool, ours) for tool in request.tools if ours or tool.kind in ("function", "custom")]
+    tools = [_encode_tool(tool, ours) for tool in request.tools if ours or _is_known(tool)]
     if not tools:
         return {}
     fields: JSONObject = {"tools": tools}
@@ -269,7 +284,7 @@ def _reference(name: str, custom: set[str]) -> JSONObject:
 
 def _encode_tool(tool: Tool, ours: bool) -> JSONObject:
     extra = tool.extra if ours else {}
-    if tool.kind not in ("function", "custom"):
+    if not _is_known(tool):
         return extra
     body: JSONObject = {"name": tool.name}
     if tool.description:

@@ -1,8 +1,9 @@
 """OpenAI's Responses API, the protocol of its newer SDKs and of Codex: the four halves of its codec.
 
-Requests: `decode_request`, `encode_request`; `needs_store` says whether one means what only a store can tell. Replies
-of an upstream: `ReplyDecoder`, `decode_error`. Replies to a client: `ReplyEncoder`, `encode_reply`, `encode_error`.
-What cannot be carried is listed in `LOSSES`. Above: `upstreams`, the server. Below: the modules `openai_responses_*`.
+Requests: `decode_request`, `encode_request`, `request_notes` (what could not be sent); `needs_store` says whether one
+means what only a store can tell. Replies of an upstream: `ReplyDecoder`, `decode_error`. Replies to a client:
+`ReplyEncoder`, `encode_reply`, `encode_error`. What cannot be carried is listed in `LOSSES`. Above: `upstreams`, the
+server. Below: the modules `openai_responses_*`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from .openai_errors import decode_error, encode_error
 from .openai_responses_face import ReplyEncoder, encode_reply
 from .openai_responses_parts import PROTOCOL
 from .openai_responses_reply import ReplyDecoder
-from .openai_responses_request import decode_request, encode_request, needs_store
+from .openai_responses_request import decode_request, encode_request, needs_store, request_notes
 
 __all__ = [
     "LOSSES",
@@ -26,6 +27,7 @@ __all__ = [
     "encode_reply",
     "encode_request",
     "needs_store",
+    "request_notes",
 ]
 
 LOSSES: tuple[Loss, ...] = (

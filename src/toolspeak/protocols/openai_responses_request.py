@@ -12,8 +12,11 @@ from collections.abc import Mapping
 from ..core.model import (
     JSONObject,
     JSONValue,
+    Media,
     Message,
+    Note,
     Options,
+    Part,
     Request,
     ResponseFormat,
     TextPart,
@@ -33,11 +36,12 @@ from .common import (
     to_wire,
     without,
 )
+from .lost import foreign_notes, lost_media
 from .openai_responses_items import INSTRUCTIONS, decode_input, encode_items
 from .openai_responses_parts import PROTOCOL, is_item
 from .openai_responses_tools import Names, decode_choice, decode_tools, encode_choice, encode_tools
 
-__all__ = ["decode_request", "encode_request", "encode_settings", "needs_store"]
+__all__ = ["decode_request", "encode_request", "encode_settings", "needs_store", "request_notes"]
 
 #: A schema must have a name on the wire.
 _FORMAT_NAME = "reply"
@@ -158,6 +162,30 @@ def encode_request(request: Request) -> bytes:
         if extra.get("stream_options") is not None:
             body["stream_options"] = extra["stream_options"]
     return to_wire(body | request.options.grammar)
+
+
+def request_notes(request: Request) -> tuple[Note, ...]:
+    """What `encode_request` cannot send as it is."""
+    ours = request.protocol in (PROTOCOL, "")
+    notes = foreign_notes(request, ours) + lost_media(request, "audio", "video")
+    if not ours and any(_shown_by_model(message) for message in request.messages):
+        notes.append(Note("media_dropped", "only users show pictures and files"))
+    if any(message.reasoning and not any(map(_is_thought, message.parts)) for message in request.messages):
+        notes.append(Note("reasoning_dropped", "what a model thought is sent only in an item of its own"))
+    if request.tool_choice.demands and not encode_tools(request.tools, request.protocol):
+        notes.append(Note("choice_not_sent", "a choice may only stand beside tools, and there are none"))
+    options = request.options
+    unsaid = {"stop": bool(options.stop), "seed": options.seed is not None, "n": options.n != 1}
+    notes += [Note(f"{name}_dropped", f"this protocol has no `{name}`") for name, given in unsaid.items() if given]
+    return tuple(notes)
+
+
+def _is_thought(part: Part) -> bool:
+    return is_item(part, "reasoning")
+
+
+def _shown_by_model(message: Message) -> bool:
+    return message.role == "assistant" and any(isinstance(part, Media) for part in message.parts)
 
 
 def _split(request: Request) -> tuple[str, tuple[Message, ...]]:

@@ -7,17 +7,28 @@ request. What is refused is named, never shown: it may be a key. Above: `service
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
 from ..errors import ConfigError
 
-__all__ = ["Address", "address", "ends_with_version", "header_block", "header_lines", "secrets_in"]
+__all__ = ["Address", "address", "ends_with_version", "header_block", "header_lines", "redacted", "secrets_in"]
 
 #: A value shorter than this is no secret, and taking it out of texts would tear them.
 _SHORTEST_SECRET = 8
+
+#: What stands in the place of a secret.
+_HIDDEN = "***"
+#: The beginning of a secret at the end of a text that was cut; anything shorter tells nothing.
+_SHORTEST_PART = 4
+#: A character as JSON may write it; the last two are an escape that was cut.
+_WRITTEN = re.compile(r"\\u[0-9a-fA-F]{4}|\\[^u]|\\u[0-9a-fA-F]{0,3}|\\|[^\\]", re.DOTALL)
+_UNICODE_ESCAPE = len("\\u0000")
+_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+#: An error is quoted inside another's JSON at most this often.
+_MOST_QUOTED = 3
 
 _PORTS = {"http": 80, "https": 443}
 
@@ -116,3 +127,59 @@ def header_block(where: Address, lines: Iterable[tuple[str, str]]) -> bytes:
 def secrets_in(values: Iterable[str]) -> tuple[str, ...]:
     """The values that may be shown nowhere, the longest first: one may hold another."""
     return tuple(sorted({value for value in values if len(value) >= _SHORTEST_SECRET}, key=len, reverse=True))
+
+
+def redacted(text: str, secrets: Iterable[str]) -> str:
+    """A text without the secrets, also where JSON's escapes hide them, and where it was cut inside one."""
+    secrets = tuple(secrets)
+    for depth in range(_MOST_QUOTED + 1 if secrets else 0):
+        if depth and "\\" not in text:
+            break
+        text = _hidden(text, secrets, depth)
+    return text
+
+
+def _hidden(text: str, secrets: tuple[str, ...], depth: int) -> str:
+    """The text without secrets that JSON has quoted so often."""
+    plain, places = text, list(range(len(text) + 1)) if depth else range(len(text) + 1)
+    for _ in range(depth):
+        plain, places = _unquoted(plain, places)
+    kept: list[str] = []
+    last = 0
+    for start, end in sorted(span for secret in secrets for span in _spans(plain, secret)):
+        if places[end] > last:
+            kept += [text[last : places[start]], _HIDDEN] if places[start] >= last else []
+            last = places[end]
+    return "".join([*kept, text[last:]])
+
+
+def _unquoted(text: str, places: Sequence[int]) -> tuple[str, list[int]]:
+    """The text that a JSON string stands for, and where each of its characters, and the end, came from."""
+    characters: list[str] = []
+    found: list[int] = []
+    for match in _WRITTEN.finditer(text):
+        character = _character(match[0])
+        if character:
+            characters.append(character)
+            found.append(places[match.start()])
+    return "".join(characters), [*found, places[len(text)]]
+
+
+def _character(written: str) -> str:
+    if len(written) == 1:
+        return written if written != "\\" else ""
+    if written[1] == "u":
+        return chr(int(written[2:], 16)) if len(written) == _UNICODE_ESCAPE else ""
+    return _ESCAPES.get(written[1], written[1])
+
+
+def _spans(text: str, secret: str) -> Iterator[tuple[int, int]]:
+    """Where a secret stands, or its beginning at the end of the text."""
+    start = text.find(secret)
+    while start >= 0:
+        yield start, start + len(secret)
+        start = text.find(secret, start + len(secret))
+    for size in range(len(secret) - 1, _SHORTEST_PART - 1, -1):
+        if text.endswith(secret[:size]):
+            yield len(text) - size, len(text)
+            return

@@ -15,7 +15,7 @@ from ..errors import UpstreamError, UpstreamTimeout
 from .codecs import Codec, Decoder
 from .connection import Cut
 from .decompress import Inflater, inflater
-from .seam import cleaned, error_of, shorten
+from .seam import cleaned_batch, error_of, shorten
 
 __all__ = ["MOST_ERROR", "Answer", "Source", "answer_from", "what_it_said"]
 
@@ -27,10 +27,11 @@ _SHOWN = 4096
 #: What a content type says about a reply: whether it is a stream. Any other is taken to be what was asked for.
 _STREAMS = {"text/event-stream": True, "application/x-ndjson": True, "application/json": False}
 
-#: Events behind which nothing comes, and events that are no part of the answer: a failure right behind these is still
-#: a failure before the first event.
+#: Events behind which nothing comes, events that are no part of the answer (a failure right behind these is still a
+#: failure before the first event), and events that quote what a service said.
 _LAST = frozenset({Finish, Failure})
 _ASIDE = frozenset({Noted, UsageSeen})
+_QUOTING = frozenset({Failure, Noted})
 
 Clean = Callable[[str], str]
 
@@ -121,10 +122,10 @@ class Answer:
         if self._inflate is not None:
             piece = self._inflate.feed(piece)
         events = self._decoder.feed(piece)
-        for event in events:
-            if type(event) in _LAST:
-                return self._ended(events)
-        return events
+        kinds = {type(event) for event in events}
+        if not kinds.isdisjoint(_LAST):
+            return self._ended(events)
+        return events if kinds.isdisjoint(_QUOTING) else cleaned_batch(events, self._clean)
 
     async def _end(self) -> list[Event]:
         """The body has ended."""
@@ -138,8 +139,8 @@ class Answer:
         self._source.finish()
         for at, event in enumerate(events):
             if type(event) is Failure:
-                return [*events[:at], cleaned(event, self._clean)]
-        return events
+                events = events[: at + 1]
+        return cleaned_batch(events, self._clean)
 
     async def _broken(self, error: UpstreamError) -> list[Event]:
         """The end of an answer that did not come to its end; it is whole where the model had said why it stopped.

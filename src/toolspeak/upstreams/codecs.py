@@ -13,7 +13,7 @@ from typing import Protocol
 import msgspec
 
 from ..core.events import Event, Failure
-from ..core.model import Request
+from ..core.model import Note, Request
 from ..errors import ConfigError
 
 __all__ = ["Codec", "Decoder", "codec"]
@@ -44,6 +44,8 @@ class Codec(msgspec.Struct, frozen=True):
     #: Where to post a request, behind the base URL.
     path: Callable[[Request], str]
     encode: Callable[[Request], bytes]
+    #: What of a request `encode` could not say, or says in another way.
+    notes: Callable[[Request], tuple[Note, ...]]
     decoder: Callable[[bool], Decoder]
     #: What an HTTP status of 400 or more, the body and the headers (by lower-case name) mean.
     error: Callable[[int, bytes, Mapping[str, str]], Failure]
@@ -63,6 +65,7 @@ def _openai_chat() -> Codec:
         provider="openai",
         path=lambda request: "/chat/completions",
         encode=openai_chat.encode_request,
+        notes=openai_chat.request_notes,
         decoder=openai_chat.ReplyDecoder,
         error=openai_chat.decode_error,
     )
@@ -75,6 +78,7 @@ def _openai_responses() -> Codec:
         provider="openai",
         path=lambda request: "/responses",
         encode=openai_responses.encode_request,
+        notes=openai_responses.request_notes,
         decoder=openai_responses.ReplyDecoder,
         error=openai_responses.decode_error,
     )
@@ -87,6 +91,7 @@ def _anthropic() -> Codec:
         provider="anthropic",
         path=lambda request: "/messages",
         encode=anthropic.encode_request,
+        notes=anthropic.request_notes,
         decoder=anthropic.ReplyDecoder,
         error=anthropic.decode_error,
         key_header="x-api-key",
@@ -103,6 +108,7 @@ def _gemini() -> Codec:
         provider="gemini",
         path=gemini.path,
         encode=gemini.encode_request,
+        notes=gemini.request_notes,
         decoder=gemini.ReplyDecoder,
         error=gemini.decode_error,
         key_header="x-goog-api-key",
@@ -118,6 +124,7 @@ def _ollama() -> Codec:
         provider="ollama",
         path=lambda request: "/api/chat",
         encode=ollama.encode_request,
+        notes=ollama.request_notes,
         decoder=ollama.ReplyDecoder,
         error=ollama.decode_error,
     )

@@ -24,6 +24,7 @@ __all__ = [
     "Ending",
     "Upstream",
     "cleaned",
+    "cleaned_batch",
     "error_of",
     "failure_of",
     "settled",
@@ -135,6 +136,17 @@ def _broken(batch: Batch) -> tuple[Batch, Failure] | None:
 def cleaned(failure: Failure, clean: Callable[[str], str]) -> Failure:
     """A failure without what nobody may see."""
     return replace(failure, message=clean(failure.message), body=clean(failure.body))
+
+
+def cleaned_batch(batch: Batch, clean: Callable[[str], str]) -> list[Event]:
+    """A batch whose failures and notes say nothing that nobody may see."""
+    return [_cleaned_event(event, clean) for event in batch]
+
+
+def _cleaned_event(event: Event, clean: Callable[[str], str]) -> Event:
+    if isinstance(event, Failure):
+        return cleaned(event, clean)
+    return Noted(replace(event.note, detail=clean(event.note.detail))) if isinstance(event, Noted) else event
 
 
 def failure_of(error: UpstreamError) -> Failure:

@@ -2,7 +2,7 @@
 
 Above: `http` and `httpx2`, which know how to post bytes. Below: `address` (where, and with which headers), `answer`
 (response to events), `codecs`, `retry`. It follows no redirect. The key stands in one header and nowhere else: what a
-service says in an error is freed of it before anybody sees it.
+service says in an error, and what a note tells of it, is freed of it before anybody sees it.
 """
 
 from __future__ import annotations
@@ -13,19 +13,14 @@ from collections.abc import Iterable, Mapping
 from ..core.events import Event, Noted
 from ..core.model import Note, Request
 from ..errors import UpstreamError, UsageError
-from .address import address, ends_with_version, header_lines, secrets_in
+from .address import address, ends_with_version, header_lines, redacted, secrets_in
 from .answer import Answer, Source, answer_from, what_it_said
 from .codecs import codec
 from .connection import Timeouts
 from .retry import Budget, Retry, World, asked_wait, says_retry, wait_before
-from .seam import Batches, cleaned, error_of, failure_of, shorten
+from .seam import Batches, cleaned, cleaned_batch, error_of, failure_of, shorten
 
 __all__ = ["Service"]
-
-#: What stands in the place of a secret.
-_HIDDEN = "***"
-#: The beginning of a secret at the end of a text that was cut; anything shorter tells nothing.
-_SHORTEST_PART = 4
 
 
 class Service:
@@ -98,13 +93,13 @@ class Service:
             raise UsageError("this upstream is closed")
         payload = self._codec.encode(request)
         end = asyncio.get_running_loop().time() + self.timeouts.total
-        notes: list[Event] = []
+        notes: list[Event] = [Noted(note) for note in self._codec.notes(request)]
         self._budget.asked()
         attempt = 0
         while True:
             try:
                 answer, batch = await self._ask(request, payload, end, notes)
-                return answer, [*notes, *batch] if notes else batch
+                return answer, [*cleaned_batch(notes, self._clean), *batch] if notes else batch
             except UpstreamError as error:
                 wait = self._wait(error, attempt, end)
                 if wait is None:
@@ -150,8 +145,8 @@ class Service:
         if status < 400:
             hint = "a redirect is not followed: set the base URL to where the service is"
             return UpstreamError(f"`{self._address.authority}` answered {status}", hint=hint, upstream_status=status)
-        for secret in self._secrets:
-            said = said.replace(secret.encode("latin-1"), _HIDDEN.encode())
+        # Before anything is cut out of it: a part of a secret is harder to find.
+        said = redacted(said.decode("latin-1"), self._secrets).encode("latin-1")
         error = error_of(cleaned(self._codec.error(status, said, headers), self._clean))
         if error.retry_after is None:
             error.retry_after = asked_wait(headers, self._world.now)
@@ -160,10 +155,5 @@ class Service:
         return error
 
     def _clean(self, text: str) -> str:
-        """A text without the key; it may have been cut inside it."""
-        for secret in self._secrets:
-            text = text.replace(secret, _HIDDEN)
-            for size in range(len(secret) - 1, _SHORTEST_PART - 1, -1):
-                if text.endswith(secret[:size]):
-                    text = f"{text[:-size]}{_HIDDEN}"
-        return text
+        """A text without the key."""
+        return redacted(text, self._secrets)

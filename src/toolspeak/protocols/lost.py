@@ -1,0 +1,65 @@
+"""What a request loses on its way to a protocol that it did not come by, as notes: the same words in every codec.
+
+Each codec adds what it alone cannot say. Above: the request modules of the codecs. Below: `common`, `core.model`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..core.model import Media, Note, Opaque, Part, Request
+from .common import ROUTING_FIELDS
+
+__all__ = ["FUNCTIONS", "all_parts", "foreign_notes", "lost_fields", "lost_media"]
+
+#: Kinds of tools that every protocol has a word for.
+FUNCTIONS = ("function", "custom")
+
+#: Words in `Options.extra` that only remember how a common field was written, and fields without which the answer is
+#: the same.
+_NOTHING_LOST = ROUTING_FIELDS | frozenset(
+    "client_metadata functions include keep_alive max_completion_tokens metadata output_config.format output_format"
+    " prompt_cache_key prompt_cache_retention response_format safety_identifier store stream_options tool_choice"
+    " user".split()
+)
+#: So many names are told.
+_NAMED = 8
+
+
+def all_parts(request: Request) -> Iterator[Part]:
+    """Every part of every message, those of results included."""
+    for message in request.messages:
+        yield from message.parts
+        for result in message.results:
+            yield from result.parts
+
+
+def foreign_notes(request: Request, ours: bool) -> list[Note]:
+    """Tools, parts and fields of another protocol's own, of which this one knows nothing. `ours`: it came by this."""
+    if ours:
+        return []
+    notes = [
+        Note("tool_dropped", f"`{tool.name}` is a tool of `{request.protocol}`")
+        for tool in request.tools
+        if tool.kind not in FUNCTIONS
+    ]
+    opaque = next((part.kind for part in all_parts(request) if isinstance(part, Opaque)), None)
+    if opaque is not None:
+        notes.append(Note("opaque_dropped", f"a part of kind `{opaque}` has no word in this protocol"))
+    return notes + lost_fields(request)
+
+
+def lost_fields(request: Request) -> list[Note]:
+    """The options that only the protocol of a request has a word for."""
+    fields = sorted(request.options.extra.keys() - _NOTHING_LOST)
+    if not fields:
+        return []
+    more = ", ..." if len(fields) > _NAMED else ""
+    named = ", ".join(f"`{field}`" for field in fields[:_NAMED])
+    return [Note("fields_dropped", f"words of `{request.protocol}`: {named}{more}")]
+
+
+def lost_media(request: Request, *kinds: str) -> list[Note]:
+    """Media of kinds that cannot be sent."""
+    found = next((part.kind for part in all_parts(request) if isinstance(part, Media) and part.kind in kinds), None)
+    return [] if found is None else [Note("media_dropped", f"this protocol does not carry this kind of {found}")]
