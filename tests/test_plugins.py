@@ -55,7 +55,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 
 
 def notes(plugins: Plugins) -> list[str]:
-    assert {note.code for note in plugins.notes} <= {"plugin_left_out"}
+    assert {note.code for note in plugins.notes} <= {"plugin_left_out", "plugin_replaces"}
     return [note.detail for note in plugins.notes]
 
 
@@ -152,6 +152,21 @@ def test_broken_profiles_and_upstreams_are_warnings_too(install: Install, code: 
     plugins.extend(known)
     assert len(notes(plugins)) == 1
     assert known.find("openai", "m").rule == "table.provider"
+
+
+def test_a_plugin_that_takes_over_a_provider_or_comes_second_is_told(
+    install: Install, caplog: pytest.LogCaptureFixture
+):
+    code = "def make(**options):\n    return options\n"
+    install("aa-up", code, {"upstreams/openai": "make", "upstreams/mine": "make"})
+    install("bb-up", code, {"upstreams/mine": "make"})
+    plugins = Plugins()
+    with caplog.at_level(logging.WARNING, "toolspeak.plugins"):
+        assert plugins.upstream("openai") is not None
+    replaced = "plugin `openai` of `aa-up` takes the place of the built-in provider"
+    assert notes(plugins)[1] == replaced
+    assert notes(plugins)[0].endswith("is left out: another plugin serves `mine` already")
+    assert [record.getMessage() for record in caplog.records] == notes(plugins)
 
 
 def test_an_upstream_must_be_made_by_something(install: Install):

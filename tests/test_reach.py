@@ -9,6 +9,7 @@ import pytest
 
 import toolspeak as ts
 from toolspeak.config import load
+from toolspeak.errors import ConfigError
 from toolspeak.plugins import Plugins
 from toolspeak.reach import codec_of, reach
 from toolspeak.upstreams.function import FunctionUpstream
@@ -91,3 +92,34 @@ def test_a_plugin_serves_the_provider_that_it_names():
     reached = reach("mine:m", "http://mine.test", "k", config(), NoPlugins(mine=factory))
     assert given == {"model": "m", "base_url": "http://mine.test", "api_key": "k"}
     assert (str(reached), reached.protocol) == ("mine:m", "openai_chat")
+
+
+def _raises(**arguments: str) -> ts.Scripted:
+    raise LookupError(f"no place for {arguments['api_key']}")
+
+
+def _leaves(**arguments: str) -> ts.Scripted:
+    raise SystemExit(3)
+
+
+@pytest.mark.parametrize(
+    ("factory", "message"),
+    [
+        (_raises, r"`mine` raised LookupError: no place for \*\*\* "),
+        (_leaves, "`mine` raised SystemExit: 3"),
+        (lambda: None, "`mine` raised TypeError"),
+        (lambda **_: {"open": 1}, "`mine` made a `dict`, which is no upstream"),
+        (lambda **_: None, "`mine` made a `NoneType`, which is no upstream"),
+    ],
+)
+def test_a_plugin_that_makes_no_upstream_is_named(factory: Callable[..., Any], message: str):
+    with pytest.raises(ConfigError, match=message):
+        reach("mine:m", "http://mine.test", "sk-secret", config(), NoPlugins(mine=factory))
+
+
+def test_what_a_plugin_says_about_its_use_is_passed_on():
+    def factory(**arguments: str) -> ts.Scripted:
+        raise ts.UsageError("the model must be named in full")
+
+    with pytest.raises(ts.UsageError, match="named in full"):
+        reach("mine:m", "", "", config(), NoPlugins(mine=factory))

@@ -87,10 +87,13 @@ class Plugins:
         if self._upstreams is None:
             self._upstreams = {}
             for plugin, value in self._loaded("toolspeak.upstreams", call=False):
-                if callable(value):
-                    self._upstreams.setdefault(plugin.name, value)
-                else:
+                if not callable(value):
                     self._leave_out(plugin, f"a {type(value).__name__} is no factory of upstreams")
+                elif plugin.name in self._upstreams:
+                    self._leave_out(plugin, f"another plugin serves `{plugin.name}` already")
+                else:
+                    self._upstreams[plugin.name] = value
+                    self._tell_replaced(plugin)
         return self._upstreams.get(name)
 
     def extend(self, known: Capabilities | None = None) -> None:
@@ -174,6 +177,13 @@ class Plugins:
             del DIALECTS[row.name]
             raise
         cast(dict[str, Dialect], self._dialects)[row.name] = row
+
+    def _tell_replaced(self, plugin: Plugin) -> None:
+        """Keys of a provider go to whoever serves it: nobody takes that over without a word."""
+        if Capabilities().provider(plugin.name) is not None:
+            detail = f"plugin `{plugin.name}` of `{plugin.distribution}` takes the place of the built-in provider"
+            self.notes.append(Note("plugin_replaces", detail))
+            _log.warning("%s", detail)
 
     def _leave_out(self, plugin: Plugin, why: str) -> None:
         self._note(f"plugin `{plugin.name}` of `{plugin.distribution}`", why)

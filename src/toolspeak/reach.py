@@ -6,15 +6,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeAlias, cast
 
 import msgspec
 
 from .config import Config
-from .errors import UsageError
+from .errors import ConfigError, ToolspeakError, UsageError
 from .plugins import Plugins
 from .upstreams.function import FunctionUpstream, ModelFunction
-from .upstreams.seam import Upstream
+from .upstreams.seam import Upstream, shorten
 
 __all__ = ["Model", "Reached", "codec_of", "reach"]
 
@@ -69,7 +70,7 @@ def _by_name(model: str, base_url: str, api_key: str, config: Config, plugins: P
     key = api_key or end.api_key.reveal()
     factory = plugins.upstream(end.provider)
     if factory is not None:
-        own: Upstream = factory(model=end.model, base_url=end.base_url, api_key=key)
+        own = _made(factory, end.provider, {"model": end.model, "base_url": end.base_url, "api_key": key})
         return Reached(end.provider, end.model, end.base_url, str(getattr(own, "protocol", "openai_chat")), own)
     if not end.base_url:
         hint = "pass `base_url`, or use a provider that the table of capabilities knows"
@@ -77,6 +78,26 @@ def _by_name(model: str, base_url: str, api_key: str, config: Config, plugins: P
     protocol = codec_of(end.protocol)
     upstream = HttpUpstream(end.base_url, key, protocol, provider=end.provider)
     return Reached(end.provider, end.model, end.base_url, protocol, upstream)
+
+
+def _made(factory: Callable[..., Upstream], provider: str, arguments: dict[str, str]) -> Upstream:
+    """What a plugin makes, found to be an upstream.
+
+    Raises:
+        ConfigError: the plugin cannot be used.
+    """
+    who, hint = f"the plugin for the provider `{provider}`", "repair it, or leave it out with `load_plugins`"
+    try:
+        made = factory(**arguments)
+    except ToolspeakError:
+        raise
+    except (Exception, SystemExit) as error:
+        said = shorten(f"{type(error).__name__}: {error}")
+        key = arguments["api_key"]
+        raise ConfigError(f"{who} raised {said.replace(key, '***') if key else said}", hint=hint) from error
+    if not callable(getattr(made, "open", None)) or not callable(getattr(made, "close", None)):
+        raise ConfigError(f"{who} made a `{type(made).__name__}`, which is no upstream", hint=hint)
+    return made
 
 
 def codec_of(protocol: str) -> str:
