@@ -41,8 +41,12 @@ def test_a_turn_is_told_line_by_line():
     assert trace.lines() == [
         "plan inline: no native calling [provider.ollama]",
         "request 1 (inline): stop, 16 characters",
+        "  user: Weather?",
+        "  answer: I have no tools.",
         "  asked again: refusal no tools (en)",
         "request 2 (inline): stop, 50 characters",
+        "  user: Weather?",
+        f"  answer: {'x' * 50}",
         "  call `weather`: accepted",
         "  text `x`: unknown_tool",
         "  trailing_comma: one too many",
@@ -56,7 +60,28 @@ def test_it_says_in_one_line_why_there_is_no_call():
 
 def test_a_fault_without_detail_leaves_nothing_behind_it():
     attempt = msgspec.structs.replace(REFUSED, fault=Fault("no_call"))
-    assert Trace("p", "r", "w", (attempt,)).lines()[-1] == "  asked again: no_call"
+    assert Trace("p", "r", "w", (attempt,)).lines()[-1] == "  given up: no_call"
+
+
+def test_only_an_attempt_behind_which_another_of_its_kind_stands_was_asked_again():
+    final = msgspec.structs.replace(CALLED, phase="final")
+    lines = Trace("p", "r", "w", (REFUSED, REFUSED, final)).lines()
+    assert [line for line in lines if "refusal" in line] == [
+        "  asked again: refusal no tools (en)",
+        "  given up: refusal no tools (en)",
+    ]
+
+
+def test_long_texts_are_shown_by_their_ends_on_one_line():
+    request = Request("m", (Message("user", (TextPart(f"Head.\n{'y' * 500}\nTail."),)),))
+    attempt = msgspec.structs.replace(CALLED, request=request, raw="")
+    lines = Trace("p", "r", "w", (attempt,)).lines()
+    asked = next(line for line in lines if line.startswith("  user: "))
+    assert asked.startswith("  user: Head. y") and asked.endswith("y Tail.") and " [...] " in asked
+    assert len(asked) < 270
+    assert not any(line.startswith("  answer:") for line in lines)
+    nothing = msgspec.structs.replace(attempt, request=Request("m", ()))
+    assert Trace("p", "r", "w", (nothing,)).lines()[2] == "  call `weather`: accepted"
 
 
 def test_a_reply_tells_how_it_came_to_be():

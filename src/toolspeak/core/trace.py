@@ -14,6 +14,9 @@ from .recovery import Fault
 
 __all__ = ["AttemptTrace", "Trace", "TracedReply"]
 
+#: How much of a prompt and of an answer `lines` shows; `attempts` holds the whole.
+_MAX_QUOTED = 240
+
 
 class AttemptTrace(msgspec.Struct, frozen=True):
     """One request that went upstream, and its answer."""
@@ -48,13 +51,31 @@ class Trace(msgspec.Struct, frozen=True):
         told = [f"plan {self.plan}: {self.why} [{self.rule}]"]
         for number, attempt in enumerate(self.attempts, 1):
             told.append(f"request {number} ({attempt.phase}): {attempt.finish_reason}, {len(attempt.raw)} characters")
+            told += _quoted(attempt)
             told += [f"  {each.verdict} `{each.name}`: {each.reason}" for each in attempt.candidates]
             told += [f"  {note.code}: {note.detail}" for note in attempt.notes]
             if attempt.fault is not None:
-                told.append(f"  asked again: {attempt.fault.kind} {attempt.fault.detail}".rstrip())
+                following = self.attempts[number : number + 1]
+                again = bool(following) and following[0].phase == attempt.phase
+                what = "asked again" if again else "given up"
+                told.append(f"  {what}: {attempt.fault.kind} {attempt.fault.detail}".rstrip())
         if self.why_no_call:
             told.append(f"no call: {self.why_no_call}")
         return told
+
+
+def _quoted(attempt: AttemptTrace) -> list[str]:
+    """The last thing that was said to the model, and what it said."""
+    said = attempt.request.messages[-1:]
+    lines = [f"  {message.role}: {_short(message.text)}" for message in said]
+    return lines + ([f"  answer: {_short(attempt.raw)}"] if attempt.raw else [])
+
+
+def _short(text: str) -> str:
+    """The head and the tail of a text, on one line: what matters stands at either end."""
+    if len(text) > _MAX_QUOTED:
+        text = f"{text[: _MAX_QUOTED // 2]} [...] {text[-_MAX_QUOTED // 2 :]}"
+    return " ".join(text.split())
 
 
 class TracedReply(Reply, frozen=True):
