@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import time
 import zlib
 
 import pytest
@@ -13,7 +14,7 @@ from tests.upstreams.chaos import deflated
 from tests.upstreams.loopback import cut
 from toolspeak.errors import UpstreamError
 from toolspeak.upstreams import decompress
-from toolspeak.upstreams.decompress import FREE, Inflater, inflater
+from toolspeak.upstreams.decompress import FREE, MOST_MEMBERS, Inflater, inflater
 
 
 def _made(coding: str) -> Inflater:
@@ -81,3 +82,42 @@ def test_the_size_of_a_body_is_bounded_too(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(UpstreamError, match="larger than 1000 bytes"):
         _made("gzip").feed(gzip.compress(b"x" * 1001, mtime=0))
     assert len(_made("gzip").feed(gzip.compress(b"x" * 1000, mtime=0))) == 1000
+
+
+@pytest.mark.requirement("R-F20")
+@pytest.mark.parametrize("size", [1, 7, 100_000])
+@pytest.mark.parametrize("padding", [b"", b"\0", b"\0" * 1000])
+def test_zeros_behind_a_member_are_no_member(size: int, padding: bytes):
+    made = _made("gzip")
+    packed = gzip.compress(b"a" * 5000) + padding + gzip.compress(b"b") + padding
+    assert b"".join(made.feed(piece) for piece in cut(packed, size)) == b"a" * 5000 + b"b"
+    assert made.whole
+
+
+def test_what_stands_behind_zeros_must_be_a_member():
+    with pytest.raises(UpstreamError, match="not compressed as it says"):
+        _made("gzip").feed(gzip.compress(b"a") + b"\0\0garbage!")
+
+
+@pytest.mark.requirement("R-T12")
+def test_members_that_hold_nothing_take_linear_time_and_are_counted():
+    empty = gzip.compress(b"", mtime=0)
+
+    def spent(count: int) -> float:
+        made, data = _made("gzip"), empty * count
+        begun = time.process_time()
+        assert made.feed(data) == b""
+        return time.process_time() - begun
+
+    small = min(spent(2_000) for _ in range(3))
+    assert min(spent(32_000) for _ in range(2)) < 60 * small
+    with pytest.raises(UpstreamError, match=f"more than {MOST_MEMBERS} members"):
+        _made("gzip").feed(empty * (MOST_MEMBERS + 1))
+
+
+def test_a_body_that_goes_on_and_stands_for_nothing_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(decompress, "MOST_PACKED", 1000)
+    made = _made("gzip")
+    made.feed(gzip.compress(b"a"))
+    with pytest.raises(UpstreamError, match="larger than 1000 bytes"):
+        made.feed(b"\0" * 1000)
