@@ -65,6 +65,7 @@ class Language(msgspec.Struct, frozen=True):
         report: a failure is being reported, or its cause given, which is an answer.
         meta: the sentence speaks about texts or refusals.
         condition, missing: it holds only in some case, or until the user has said more.
+        others (where the grammar of the rules does not tell): somebody else is the subject, not the speaker.
         harm, decline, brief: safety: reasons, phrases with a reason, phrases that need none.
         ask, offer: asking for permission; `choice`: but a choice is a real question; `grave`: and so is a grave step.
         intend, act, progress: announcing; `waits`: but for the user to do something first, or to explain.

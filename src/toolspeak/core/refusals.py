@@ -73,6 +73,8 @@ _MOST_AFTER = 260
 _SHORT_QUESTION = 48
 #: Triggers that count in every answer; others count in small talk only.
 _FIRM = "firm"
+#: Matches nothing: for a slot that a language has no need of.
+_NEVER = "(?!)"
 #: What an announcement does not hold.
 _NO_ANNOUNCEMENT = ("waits", "report", "meta")
 
@@ -100,7 +102,7 @@ class _Compiled:
     def slot(self, name: str) -> Matcher:
         """Matches the phrases of a slot."""
         if name not in self._slots:
-            self._slots[name] = self._compile(self._fill(self.language.slots[name]))
+            self._slots[name] = self._compile(self._fill(self.language.slots.get(name, _NEVER)))
         return self._slots[name]
 
     def matches(self, sentence: str) -> Iterator[tuple[Rule, re.Match[str]]]:
@@ -266,6 +268,7 @@ def _declined(words: _Compiled, view: View, first: Sequence[str]) -> Iterator[Ru
                 or words.has("meta", *first[:at], rest)
                 or words.has("report", *first[:at], rest, *first[at + 1 : at + 2])
                 or words.has("grave", sentence)
+                or words.has("others", sentence)
             )
             if not excused and _concerns(words, view, rule, found, first) and not _asks(words, view, at):
                 yield rule
