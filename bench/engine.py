@@ -69,7 +69,9 @@ def _stream(opening: str) -> Callable[[], None]:
 
 def _whole(content: str) -> Callable[[], None]:
     choice = {"index": 0, "message": {"role": "assistant", "content": content}, "finish_reason": "stop"}
-    body = json.dumps({"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}).encode()
+    body = json.dumps(
+        {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    ).encode()
 
     def run() -> None:
         for _ in range(REQUESTS):
