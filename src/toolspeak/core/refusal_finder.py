@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from typing import TypeAlias
 
 import msgspec
 
@@ -20,6 +21,8 @@ __all__ = ["END", "Finder", "Triggers", "stored_triggers"]
 END = "\b"
 #: Letters by which triggers are looked up.
 _HEAD = 4
+_Row: TypeAlias = tuple[str, bool, str]
+_NONE: tuple[tuple[str, ...], list[_Row]] = ((), [])
 _WORD_STARTS = re.compile("[^a-z0-9]").finditer
 
 
@@ -40,13 +43,17 @@ class Finder:
 
     def __init__(self, table: Mapping[str, Triggers], *, spaceless: bool = False) -> None:
         self._spaceless = spaceless
-        heads: dict[int, dict[str, list[tuple[str, bool, str]]]] = {}
+        heads: dict[int, dict[str, list[_Row]]] = {}
         for label, triggers in table.items():
             for trigger in triggers.words:
                 word = trigger.removesuffix(END)
                 size = min(len(word), _HEAD)
                 heads.setdefault(size, {}).setdefault(word[:size], []).append((word, word != trigger, label))
-        self._heads = tuple(heads.items())
+        # Of those that begin alike, mostly none is there: one look at all of them tells.
+        self._heads = tuple(
+            (size, {head: (tuple({word for word, _, _ in rows}), rows) for head, rows in alike.items()})
+            for size, alike in heads.items()
+        )
         self._patterns = [(_pattern(each.patterns, spaceless), label) for label, each in table.items() if each.patterns]
 
     def found(self, text: str) -> set[str]:
@@ -55,12 +62,15 @@ class Finder:
         starts = range(len(text)) if self._spaceless else (each.end() for each in _WORD_STARTS(text))
         for start in starts:
             for size, heads in self._heads:
-                for word, whole, label in heads.get(text[start : start + size], ()):
-                    if label not in found and text.startswith(word, start):
-                        after = text[start + len(word) : start + len(word) + 1]
-                        if not whole or not (after.isalnum() or after == "_"):
-                            found.add(label)
+                words, rows = heads.get(text[start : start + size], _NONE)
+                if words and text.startswith(words, start):
+                    found.update(label for word, whole, label in rows if _stands(text, start, word, whole))
         return found
+
+
+def _stands(text: str, start: int, word: str, whole: bool) -> bool:
+    after = text[start + len(word) : start + len(word) + 1]
+    return text.startswith(word, start) and not (whole and (after.isalnum() or after == "_"))
 
 
 def _pattern(patterns: Iterable[str], spaceless: bool) -> re.Pattern[str]:
