@@ -351,9 +351,10 @@ def test_every_situation_is_read_as_it_is_meant(name: str):
 @pytest.mark.parametrize("name", EXPECTED)
 def test_every_style_of_framing_means_the_same(name: str, style: str):
     data = STYLES[style](fixture(name))
-    expected = with_bodies(EXPECTED[name], 0)
-    assert with_bodies(decode(data), 0) == expected
-    assert with_bodies(fed(ReplyDecoder(True), cut(data, range(1, len(data)))), 0) == expected
+    whole = decode(data)
+    # What a failure shows is shown as it came, so it differs by style; by cut it does not.
+    assert with_bodies(whole, 0) == with_bodies(EXPECTED[name], 0)
+    assert fed(ReplyDecoder(True), cut(data, range(1, len(data)))) == whole
 
 
 @pytest.mark.requirement("R-F15")
@@ -499,7 +500,7 @@ def test_a_body_beyond_the_limit_fails(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(reading, "MAX_BODY", 10)
     decoder = ReplyDecoder(stream=False)
     assert decoder.feed(b'{"a":1') == []
-    assert decoder.feed(b',"b":2') == [Failure("the answer is larger than 10 bytes", body='{"a":1')]
+    assert decoder.feed(b',"b":2') == [Failure("the answer is larger than 10 bytes", body='{"a":1,"b":2')]
     assert decoder.feed(b"}") == []
     assert decoder.close() == []
 

@@ -499,13 +499,15 @@ def test_a_request_of_another_protocol_may_have_no_system_message_and_no_message
 
 def test_pictures_and_files_of_another_protocol_are_sent_and_sounds_are_not():
     parts = (
-        Media("image", "http://x/y", {"detail": "x"}),
-        Media("file", "QQ=="),
+        Media("image", "http://x/y", {"detail": "low", "x": 1}),
+        Media("image", "http://x/z", {"detail": 5}),
+        Media("file", "QQ==", {"detail": "low"}),
         Media("audio", "data:audio/wav;base64,Q"),
     )
     wire = sent(Request("m", (Message("user", parts),), protocol="openai_chat"))
     assert wire["input"][0]["content"] == [
-        {"type": "input_image", "image_url": "http://x/y"},
+        {"type": "input_image", "image_url": "http://x/y", "detail": "low"},
+        {"type": "input_image", "image_url": "http://x/z", "detail": "auto"},
         {"type": "input_file", "file_data": "QQ=="},
     ]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import openai
 import pytest
-from openai.types.responses import Response, ResponseStreamEvent
+from openai.types.responses import Response, ResponseInputImageParam, ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from toolspeak.core.events import (
@@ -30,6 +30,7 @@ from toolspeak.core.events import (
 )
 from toolspeak.core.model import Message, Opaque, Request, TextPart, ToolCall, ToolChoice, ToolResult, Usage
 from toolspeak.errors import UpstreamError, UsageError
+from toolspeak.protocols import openai_chat
 from toolspeak.protocols.framing import ServerEvent, SSEDecoder
 from toolspeak.protocols.openai_responses import (
     ReplyEncoder,
@@ -334,3 +335,16 @@ def test_a_stream_that_breaks_raises_in_the_sdk():
             for event in stream:
                 seen.append(event.type)
     assert seen[-2:] == ["response.output_text.delta", "response.failed"]
+
+
+@pytest.mark.parametrize("said", [{}, {"detail": "auto"}, {"detail": "high"}])
+def test_how_closely_to_look_at_a_picture_is_always_said(said: dict[str, str]):
+    """As the type of OpenAI's own client demands."""
+    picture = {"type": "input_image", "image_url": "http://x/y", **said}
+    request = decode_request({"input": [{"role": "user", "content": [picture]}]})
+    (wire,) = json.loads(encode_request(request))["input"][0]["content"]
+    wanted = ResponseInputImageParam.__required_keys__
+    assert wanted <= wire.keys()
+    assert wire == {"detail": "auto", **picture}
+    chat = json.loads(openai_chat.encode_request(request))["messages"][0]["content"][0]["image_url"]
+    assert chat.get("detail", "auto") == wire["detail"]

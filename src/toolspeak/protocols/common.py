@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 from ..core.events import Failure
 from ..core.literals import replace_surrogates
-from ..core.model import JSONObject, JSONValue, Tool, is_array, is_object, tools_from
+from ..core.model import JSONObject, JSONValue, Media, Tool, is_array, is_object, tools_from
 from ..errors import ToolspeakError, UpstreamError, UsageError
 
 __all__ = [
+    "DETAIL",
     "MAX_BODY",
     "MAX_CALLS",
     "ROUTING_FIELDS",
@@ -25,6 +26,7 @@ __all__ = [
     "bool_field",
     "count",
     "declared_tools",
+    "detail_of",
     "failure_from",
     "int_field",
     "number_field",
@@ -54,6 +56,8 @@ ROUTING_FIELDS = frozenset(
     " headers organization proxies proxy".split()
 )
 
+#: The word by which both of OpenAI's protocols say how closely to look at a picture.
+DETAIL: Final = "detail"
 _NAMESPACE = "namespace"
 
 #: What is shown of a text that could not be read: enough to recognise it, too little to fill a log.
@@ -153,6 +157,12 @@ def _check_namespace(declared: JSONObject, path: str) -> None:
         where = f"{path}.tools[{at}]"
         if text_field(object_field(inner, where).get("type"), f"{where}.type") == _NAMESPACE:
             raise UsageError(f"`{where}.type` is `{_NAMESPACE}`, and a namespace holds no other")
+
+
+def detail_of(media: Media) -> JSONObject:
+    """How closely to look at a picture, where somebody said so, in whichever protocol."""
+    detail = media.extra.get(DETAIL)
+    return {DETAIL: detail} if media.kind == "image" and isinstance(detail, str) else {}
 
 
 # -------------------------------------------------------------------------------------------------------- JSON

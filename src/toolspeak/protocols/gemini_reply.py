@@ -67,6 +67,8 @@ class ReplyDecoder(ReplyReader):
             if self._array is None:
                 return events
             data = bytes(self._body)
+        else:
+            data = self._begun(data)
         for frame in self._array.feed(data):
             self._frame(frame)
         return self._taken()

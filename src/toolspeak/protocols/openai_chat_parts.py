@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from ..core.model import JSONObject, JSONValue, Media, Opaque, Part, TextPart, is_object
+from .common import detail_of
 from .openai_chat_fields import BESIDE, array_field, object_field, text_field, without
 
 __all__ = ["decode_content", "encode_content"]
@@ -89,8 +90,9 @@ def encode_content(parts: Sequence[Part], ours: bool) -> JSONValue:
 def _encode(part: Part, ours: bool) -> JSONObject:
     if isinstance(part, Opaque):
         return part.data if ours and is_object(part.data) else {}
-    extra = part.extra if ours else {}
-    return {"type": "text", "text": part.text, **extra} if isinstance(part, TextPart) else _encode_media(part, extra)
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text, **(part.extra if ours else {})}
+    return _encode_media(part, part.extra if ours else detail_of(part))
 
 
 def _encode_media(media: Media, extra: JSONObject) -> JSONObject:

@@ -109,13 +109,15 @@ class ReplyDecoder:
             return []
         if not self._sniffed:
             data = self._sniff(data)
+        elif len(self._head) < _HEAD:
+            self._head += data[: _HEAD - len(self._head)]
         if self._stream:
             self._text = None
             for frame in self._frames.feed(data):
                 self._frame(frame)
             self._template = self._learn(data)
         elif len(self._body) + len(data) > MAX_BODY:
-            self._fail(Failure(f"the answer is larger than {MAX_BODY} bytes", body=shorten(bytes(self._body[:_HEAD]))))
+            self._fail(Failure(f"the answer is larger than {MAX_BODY} bytes", body=shorten(self._head)))
         else:
             self._body += data
         return self._taken()

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from ..core.model import JSONObject, JSONValue, Media, Opaque, Part, TextPart, is_object
-from .common import array_field, object_field, text_field, without
+from .common import DETAIL, array_field, detail_of, object_field, text_field, without
 
 __all__ = ["ANNOTATION", "CONTENT", "ITEM", "PROTOCOL", "START", "decode_content", "encode_content", "is_item"]
 
@@ -24,6 +24,8 @@ START: Final = "start:"
 
 #: Types of text on the wire. What is sent depends on who speaks.
 _TEXTS = frozenset({"input_text", "output_text", "text"})
+#: How closely to look at a picture, unless somebody says.
+_USUAL_DETAIL = "auto"
 _WEB = ("http://", "https://")
 
 
@@ -58,7 +60,10 @@ def _part(value: JSONValue, path: str) -> Part:
 def _image(part: JSONObject) -> Media | None:
     """A picture that is there; one that only its upstream has is carried."""
     url = part.get("image_url")
-    return Media("image", url, without(part, "type", "image_url")) if isinstance(url, str) and url else None
+    if not isinstance(url, str) or not url:
+        return None
+    extra = without(part, "type", "image_url")
+    return Media("image", url, without(extra, DETAIL) if extra.get(DETAIL) == _USUAL_DETAIL else extra)
 
 
 def _file(part: JSONObject) -> Media | None:
@@ -96,7 +101,8 @@ def _encode(part: Part, ours: bool, said: bool) -> JSONObject:
         return {}
     match part.kind:
         case "image":
-            return {"type": "input_image", "image_url": part.url, **extra}
+            # Here, and only here, it must be said how closely to look.
+            return {"type": "input_image", "image_url": part.url, DETAIL: _USUAL_DETAIL, **detail_of(part), **extra}
         case "file":
             key = "file_url" if part.url.startswith(_WEB) else "file_data"
             return {"type": "input_file", key: part.url, **extra}

@@ -98,15 +98,14 @@ class ReplyReader(ABC):
                 return [self._repeated(text)]
         if self._over:
             return []
-        if not self._sniffed:
-            data = self._sniff(data)
+        data = self._begun(data)
         if self._stream:
             self._last = None
             for frame in self._frames.feed(data):
                 self._frame(frame)
             self._template = self._lesson(data)
         elif len(self._body) + len(data) > MAX_BODY:
-            self._fail(Failure(f"the answer is larger than {MAX_BODY} bytes", body=shorten(bytes(self._body[:_HEAD]))))
+            self._fail(Failure(f"the answer is larger than {MAX_BODY} bytes", body=shorten(self._head)))
         else:
             self._body += data
         return self._taken()
@@ -126,6 +125,14 @@ class ReplyReader(ABC):
             else:
                 self._fail(Failure("the upstream answered with nothing", "truncated"))
         return self._taken()
+
+    def _begun(self, data: bytes) -> bytes:
+        """What to read of these bytes; the beginning of the answer is kept, however it is cut."""
+        if not self._sniffed:
+            return self._sniff(data)
+        if len(self._head) < _HEAD:
+            self._head += data[: _HEAD - len(self._head)]
+        return data
 
     def _sniff(self, data: bytes) -> bytes:
         """Hold everything before the first byte that says something, then see whether this is a stream at all."""
