@@ -216,3 +216,15 @@ def test_any_text_is_refused_or_leads_to_a_public_address(text: str):
     except UsageError:
         return
     assert all(is_public(ip_address(address)) for address in found.addresses)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://[::ffff:0:127.0.0.1]/", "http://[::ffff:0:10.0.0.1]/", "http://[5f00::1]/", "https://example.com:0/"],
+)
+def test_odd_ways_to_name_what_is_inside_are_refused(url: str):
+    async def found(host: str, port: int) -> list[str]:
+        return ["93.184.215.14"]
+
+    with pytest.raises(UsageError):
+        asyncio.run(check_address(url, resolver=found))

@@ -59,11 +59,12 @@ _NOT_PUBLIC = tuple(
         "64:ff9b:1::/48",
         "100::/64",
         "2001:db8::/32",
+        "5f00::/16",
         "fec0::/10",
     )
 )
 #: IPv6 addresses that carry an IPv4 address in their last four bytes.
-_TRANSLATED = ip_network("64:ff9b::/96")
+_TRANSLATED = (ip_network("64:ff9b::/96"), ip_network("::ffff:0:0:0/96"))
 
 
 class Pinned(msgspec.Struct, frozen=True):
@@ -125,6 +126,8 @@ def _taken_apart(url: str) -> tuple[bool, str, int]:
         raise UsageError("the URL must begin with http:// or https://")
     if "@" in parts.netloc:
         raise UsageError("the URL must not carry a name or a password")
+    if port == 0:
+        raise UsageError("the URL names port 0, where nobody can listen")
     host = (parts.hostname or "").removesuffix(".")
     if not _is_host(host):
         raise UsageError("the URL names no host, or names it in a way that can be read differently")
@@ -183,7 +186,7 @@ def _inner(address: IP) -> IPv4Address | None:
     """The IPv4 address inside an IPv6 one."""
     if not isinstance(address, IPv6Address):
         return None
-    if address in _TRANSLATED:
+    if any(address in network for network in _TRANSLATED):
         return IPv4Address(int(address) & 0xFFFFFFFF)
     teredo = address.teredo
     return address.ipv4_mapped or address.sixtofour or (teredo[1] if teredo else None)
