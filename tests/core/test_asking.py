@@ -314,3 +314,16 @@ def test_the_last_retry_says_so():
     asked = asking()
     texts = [again(asked, "inline", "", Fault("no_call"), attempt).messages[-1].text for attempt in (1, 2)]
     assert ["This is the last attempt." in text for text in texts] == [False, True]
+
+
+@pytest.mark.requirement("D3")
+def test_schemas_of_native_tools_are_written_as_the_profile_wants_them():
+    tool = Tool("f", parameters={"type": "object", "properties": {"n": {"type": "integer"}}})
+    profile = Profile(capability="openai", transform="openai_strict")
+    native = asking(tools=(tool,), settings=Settings(), profile=profile)
+    (sent,) = native.request("native").tools
+    assert sent.parameters["additionalProperties"] is False
+    assert sent.parameters["required"] == ["n"]
+    unknown = asking(tools=(tool,), settings=Settings(), profile=Profile(capability="openai", transform="nobody's"))
+    assert unknown.request("native").tools == (tool,)
+    assert [note.code for note in unknown.notes] == ["unknown_transform"]

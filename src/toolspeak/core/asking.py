@@ -41,6 +41,7 @@ from .phases import PhaseName
 from .recovery import Fault, instruction
 from .schema import ArgumentSchema
 from .strategy import Plan, Settings
+from .transforms import transformed
 
 __all__ = ["TEACHABLE", "Asking"]
 
@@ -125,7 +126,7 @@ class Asking:
             case "relay":
                 return self._request
             case "native" | "trial":
-                return msgspec.structs.replace(self._request, messages=self._messages)
+                return self._native()
             case "final":
                 return self._bare(plain(self._messages, media=self._plan.profile.media), self._request.options)
             case "inline":
@@ -136,6 +137,12 @@ class Asking:
                 return self._envelope()
             case _:
                 assert_never(phase)
+
+    def _native(self) -> Request:
+        """The request as it is, with its history paired and its schemas as the host wants them."""
+        tools, lost = transformed(self._request.tools, self._plan.profile.transform)
+        self.notes.extend(note for note in lost if note not in self.notes)
+        return msgspec.structs.replace(self._request, messages=self._messages, tools=tools)
 
     def _bare(self, projected: Projected, options: Options) -> Request:
         """The request without anything that speaks of tools."""
