@@ -46,4 +46,17 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "bare objects, one per line": _repeat('{"tool": "nothing", "args": {}}\n'),
     "reasoning opened and never closed": _repeat("<think> so "),
     "spaces before a closer that never comes": _repeat(" ", '<tool_call>{"name":"write_file","arguments":{}'),
+    "objects opened and not closed": _repeat(' {"name": {'),
+    "calls in tags, none of them closed": _repeat('<｜｜DSML｜｜invoke name="write_file">'),
+    "calls and tokens that end a turn": _repeat(
+        '<tool_call>{"name": "write_file", "arguments": {"path": "a", "content": ""}}</tool_call><|im_end|>'
+    ),
+    "tokens that end a turn": _repeat("<|im_end|>"),
+    "tokens that begin an answer": _repeat("<s>"),
+    "struck out text": _repeat("<s>a</s>"),
+    "parameters opened and not closed": _repeat("<parameter=content>", "<tool_call><function=write_file>"),
+    "tags in a value": _repeat("<b>", "<tool_call><function=write_file><parameter=content>"),
+    "entities in a value": _repeat("&amp;", "<tool_call><function=write_file><parameter=content>"),
+    "reasoning opened and closed": _repeat("<think>a</think>"),
+    "reasoning closed and never opened": _repeat("</think>"),
 }

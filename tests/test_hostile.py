@@ -84,6 +84,13 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "blank lines": repeat("\n \n"),
     "entities": repeat("&amp;", "<tool_call><function=write_file><parameter=content>"),
     "minimax noise": repeat("]<]minimax"),
+    "calls and tokens that end a turn": repeat('<tool_call>{"name": "f", "arguments": {}}</tool_call><|im_end|>'),
+    "tokens that end a turn": repeat("<|im_end|>"),
+    "tokens that begin an answer": repeat("<s>"),
+    "struck out text": repeat("<s>a</s>"),
+    "line breaks before an observation": repeat("\n", 'Action: f\nAction Input: {"a": 1'),
+    "keys and values": repeat('"a": "b", ', '<tool_call>{"name":"write_file","arguments":{'),
+    "nulls": repeat('"lines": null, ', '<tool_call>{"name":"write_file","arguments":{'),
 }
 
 
@@ -115,6 +122,7 @@ CALLING = {
     "weak calls one behind the other",
     "space behind a weak call",
     "DSML prefixes and names",
+    "calls and tokens that end a turn",
 }
 
 

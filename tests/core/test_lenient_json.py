@@ -538,6 +538,35 @@ def test_the_beginning_of_a_stop_mark_is_not_one():
     assert read("</call>", stops=("</call>",)).status == "hopeless"
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": 1', {"a": 1}),
+        ('{"a": "x"', {"a": "x"}),
+        ('{"a": "x",', {"a": "x"}),
+        ('{"a": {"b": [1', {"a": {"b": [1]}}),
+        ("{", {}),
+    ],
+)
+@pytest.mark.parametrize("space", ["", "\n", " \n\n"])
+def test_a_mark_that_begins_with_a_line_break_ends_the_value(text: str, value: Any, space: str):
+    stops = ("\nResult:",)
+    whole = text + space + "\nResult: 4"
+    reading = read(whole, stops=stops)
+    assert (json.loads(reading.text), reading.status) == (value, "complete")
+    assert codes(reading) == {"missing_closer"}
+    assert read_chunks(whole, stops=stops) == reading
+
+
+@pytest.mark.parametrize("space", ["\n", "\n\n ", "\nRe"])
+def test_other_lines_do_not_end_it(space: str):
+    stops = ("\nResult:",)
+    whole = '{"a":\n1 // Re\n,\n"b":\n2\n}'
+    assert json.loads(read(whole, stops=stops).text) == {"a": 1, "b": 2}
+    assert read('{"a": 1' + space, stops=stops).status == "truncated"
+    assert read_chunks(whole, stops=stops) == read(whole, stops=stops)
+
+
 #: text, why it is hopeless, and where that was seen
 HOPELESS: list[tuple[str, str, int]] = [
     ("", "no_value", 0),

@@ -601,9 +601,7 @@ def test_a_stray_closer_is_dropped_only_behind_a_call(closer: str):
     assert read(f"{CALL} a{closer}b").text == f" a{closer}b"
 
 
-@pytest.mark.parametrize(
-    "noise", ["<|START_RESPONSE|>", "]<]minimax[>[", "<|open|>x<|sep|>", "<|close|>x<|sep|>"]
-)
+@pytest.mark.parametrize("noise", ["<|START_RESPONSE|>", "]<]minimax[>[", "<|open|>x<|sep|>", "<|close|>x<|sep|>"])
 def test_marks_of_the_transport_are_dropped(noise: str):
     assert read(f"a {noise}b{noise} c").text == "a b c"
 
@@ -887,6 +885,7 @@ def test_what_is_left_behind_a_finished_call_is_said():
 
 def test_the_limits_are_what_the_documents_say():
     assert (MAX_FENCE_LINE, MAX_REJECTED, MAX_TAIL, NONE) == (120, 2000, 4096, -2)
+    assert module.MAX_CALLS == 20_000
 
 
 GIVEN_UP = ["<tool_call>?</tool_call>", '<tool_call>{"name":"x"}</tool_call>', "<invoke <b>", "```json action\n?\n```"]
@@ -909,6 +908,13 @@ def test_reasoning_is_still_separated_when_calls_are_no_longer_looked_for(monkey
     monkeypatch.setattr(module, "MAX_REJECTED", 1)
     reply = read("<tool_call>x</tool_call>\n<think>a</think><s>b</tool_call>")
     assert (reply.text, reply.reasoning) == ("<tool_call>x</tool_call>\n<s>b</tool_call>", "a")
+
+
+@pytest.mark.requirement("R-T12")
+def test_behind_very_many_calls_no_more_are_looked_for(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "MAX_CALLS", 3)
+    reply = read(CALL * 5)
+    assert (len(reply.calls), reply.text, codes(reply)) == (3, CALL * 2, ["too_many_calls"])
 
 
 def test_candidates_that_were_calls_do_not_count(monkeypatch: pytest.MonkeyPatch):

@@ -70,6 +70,12 @@ FORMS = [
         '<function=save><arguments>{"path": "a"}</arguments></function>',
         (("save", {"path": "a"}),),
     ),
+    Case(
+        "a comment between parameters",
+        "<function=save><!-- here --><parameter=path>a</parameter></function>",
+        (("save", {"path": "a"}),),
+        codes=frozenset({"stray_text"}),
+    ),
     Case("json in cdata", '<function=save><![CDATA[{"path": "a"}]]></function>', (("save", {"path": "a"}),)),
     Case("json in a fence", '<function=save>\n```json\n{"path": "a"}\n```\n</function>', (("save", {"path": "a"}),)),
     Case(

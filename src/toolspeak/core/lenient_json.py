@@ -176,7 +176,7 @@ class Transducer(Plain):
             if short is not None and (new := short(self, buf, pos)) > pos:
                 return new
             new = self._blank(buf, pos, final)
-            if new in (MORE, len(buf)) or self._state != state or self.status != "open":
+            if new in (MORE, len(buf)) or self._state != state or self.status != "open" or buf[new] == "\n":
                 return new
             pos = new
         return self._STATES[state](self, buf, pos, final)

@@ -20,13 +20,11 @@ MAX_OPTIONS_CHARS = 200
 
 
 def explain(nodes: Sequence[Subschema], value: JSONValue, path: Path) -> Iterator[str]:
-    """What is wrong, one sentence at a time; nothing if the value is valid by all schemas."""
+    """What is wrong with a value that some schema does not accept, one sentence at a time."""
     explainer = _Explainer()
     starts = ((node, At(path, node, 0, frozenset())) for node in nodes)
     reasons = chain.from_iterable(explainer.explain(node, value, at) for node, at in starts)
-    first = next(reasons, None)
-    if first is not None or not all(node.accepts(value) for node in nodes):
-        yield first or _no_fit(path)
+    yield next(reasons, None) or _no_fit(path)
     yield from reasons
 
 

@@ -30,6 +30,8 @@ _IDLE_ROLES = frozenset({"open", "noise", "closer"})
 MAX_FENCE_LINE = 120
 #: So many candidates that were none: the text is not about calls, and each attempt costs time.
 MAX_REJECTED = 2000
+#: Nobody means so many calls in one answer; each costs time here, and more where it is carried out.
+MAX_CALLS = 20_000
 
 _NOT_PLAIN = re.compile(r"[<`{\[\]\n\ud800-\udfff]").search
 _PLAIN = re.compile(r"[^<`{\[\]\n\ud800-\udfff]*+").fullmatch
@@ -163,9 +165,8 @@ class Scanner:
     def _shortcut(self) -> Run | None:
         if self._reader is not None:
             return self._reader.run()
-        if self._fresh or self._tails or self._state != self._text:
-            return None
-        if not (self._started or self._reasoning):
+        begun = self._started or self._reasoning
+        if self._fresh or self._tails or not begun or self._state != self._text:
             return None
         if self._plain_run is None:
             self._plain_run = Run(_PLAIN, self._take, stops=_NOT_PLAIN)
@@ -181,8 +182,10 @@ class Scanner:
         """Text that is no mark. The ticks of a candidate that is none are its own."""
         if not text:
             return
-        if self._tails and not self._hold_tail(text):
-            self._resolve_tails(False)  # does nothing where the end of the line was enough
+        if self._tails:
+            enough = self._tails.end_with_line(text)
+            if enough or not self._tails.hold(text):
+                self._resolve_tails(enough)
         if self._ticks and "\n" in text:
             self._ticks = 0
         if "`" in text and not candidate:
@@ -548,6 +551,9 @@ class Scanner:
         self._raw = []
         if self._desk.calls_valid == self._valid:
             self._rejected += 1
+        if self._desk.calls_seen >= MAX_CALLS and self._rejected < MAX_REJECTED:
+            self._rejected = MAX_REJECTED
+            self._desk.note("too_many_calls", f"behind {MAX_CALLS} calls no more are looked for")
         self._fresh = True
         self._line_begins = False
         waiting = [builder for builder in reader.builders if builder.state == "tail"]
@@ -576,14 +582,6 @@ class Scanner:
         self._say(raw, True)
         if raw:
             self._fresh = self._line_begins = _LINE_TAIL(raw[-256:]) is not None
-
-    # ---- calls that must end the answer
-
-    def _hold_tail(self, text: str) -> bool:
-        if self._tails.end_with_line(text):
-            self._resolve_tails(True)
-            return False
-        return self._tails.hold(text)
 
     def _resolve_tails(self, answer_end: bool) -> None:
         for text, candidate in self._tails.resolve(answer_end):

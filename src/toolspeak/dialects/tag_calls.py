@@ -276,14 +276,18 @@ class TagCalls(Body):
         if buf[at] != "<":
             return self._stray(buf, at, final) if self._closes else self._end_here(pos)
         if buf.startswith("!", at + 1):
-            if buf.startswith(CDATA, at):
-                return at + len(CDATA)
-            if CDATA.startswith(buf[at : at + len(CDATA)]) and not final:
-                return MORE
+            return self._cdata(buf, at, final)
         tag = lex_tag(buf, at, final)
         if isinstance(tag, int):
             return MORE if tag == MORE else self._stray(buf, at, final)
         return self._tag(tag, at)
+
+    def _cdata(self, buf: str, pos: int, final: bool) -> int:
+        """CDATA around the arguments means nothing; anything else that begins like it is text."""
+        if buf.startswith(CDATA, pos):
+            return pos + len(CDATA)
+        begun = CDATA.startswith(buf[pos : pos + len(CDATA)]) and not final
+        return MORE if begun else self._stray(buf, pos, final)
 
     def _stray(self, buf: str, pos: int, final: bool) -> int:
         """Text where a tag was due is dropped with a note; a code fence is decoration."""
