@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from toolspeak import CallArgs, CallEnd, CallStart, Event, Reply, Scanner, fold, parse
@@ -85,8 +85,10 @@ def test_where_a_text_is_cut_changes_nothing(text: str, options: dict[str, Any],
 @pytest.mark.requirement("B11")
 @settings(max_examples=300)
 @given(texts, options)
+@example("<tool_call>call:write_file{<tool_call>", {"policy": "strict"})
 def test_what_has_gone_out_is_never_taken_back(text: str, options: dict[str, Any]):
-    """A call's fragments are one JSON object, whatever became of it, and it begins and ends at most once."""
+    """A call's fragments are one JSON object, or none where the call came to nothing, and it begins and ends at most
+    once."""
     fragments: dict[int, str] = {}
     ended: dict[int, bool] = {}
     for event in scan(text, **options):
@@ -100,7 +102,7 @@ def test_what_has_gone_out_is_never_taken_back(text: str, options: dict[str, Any
             case CallEnd(index, valid):
                 assert index not in ended
                 ended[index] = valid
-                assert isinstance(json.loads(fragments[index]), dict)
+                assert isinstance(json.loads(fragments[index] or ("null" if valid else "{}")), dict)
     calls = [json.loads(fragments[index]) for index in sorted(ended) if ended[index]]
     assert calls == [call.arguments for call in parse(text, **options).calls]
 
