@@ -39,8 +39,9 @@ check: $(STAMP) ## format, lint, types, import direction
 	@$(BIN)/pyright
 	@$(BIN)/lint-imports --no-cache --no-logo
 
-docs: $(STAMP) ## write the tables of dialects into the documentation
+docs: $(STAMP) ## write what is made from tables: the dialects of the documentation, the triggers of refusals
 	@$(BIN)/python scripts/dialect_table.py
+	@$(BIN)/python scripts/refusal_triggers.py
 
 format: $(STAMP) ## rewrite the files as `make check` wants them
 	@$(BIN)/ruff check --quiet --fix-only .
