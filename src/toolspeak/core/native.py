@@ -14,7 +14,7 @@ from .builder import CallBuilder
 from .desk import Desk
 from .events import CallArgs, CallEnd, CallStart, Event
 from .evidence import Evidence, Policy
-from .lenient_json import Token, Transducer
+from .lenient_json import MAX_DEPTH, Token, Transducer
 from .model import Note, Tool
 
 __all__ = ["JsonPieces", "NativeCalls"]
@@ -37,7 +37,7 @@ class JsonPieces:
         text = self._unread + piece if self._unread else piece
         pos, stuck = 0, False
         while json.status == "open" and not stuck:
-            new = json.feed(text, pos, final, pause=True)
+            new = json.feed(text, pos, final, pause=MAX_DEPTH)
             tokens, json.tokens = json.tokens, []
             stuck = new == pos and not tokens
             pos = new
