@@ -27,8 +27,8 @@ from ..core.events import (
 )
 from ..core.model import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_array, is_object
 from ..errors import ToolspeakError, UpstreamError
+from .common import to_wire
 from .openai_chat_chunks import CARRIED, failure_from, shorten
-from .openai_chat_fields import to_wire
 from .openai_chat_messages import REASONING_FIELDS
 from .openai_chat_request import LEGACY
 

@@ -23,8 +23,7 @@ from ..core.model import (
     ToolResult,
 )
 from ..errors import UsageError
-from .common import read_arguments
-from .openai_chat_fields import array_field, object_field, text_field, to_wire, without
+from .common import array_field, object_field, read_arguments, text_field, to_wire, without
 from .openai_chat_parts import decode_content, encode_content
 
 __all__ = ["REASONING_FIELDS", "decode_messages", "encode_messages"]

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from ..core.model import JSONObject, JSONValue, Media, Opaque, Part, TextPart, is_object
-from .common import detail_of
-from .openai_chat_fields import BESIDE, array_field, object_field, text_field, without
+from .common import array_field, detail_of, object_field, text_field, without
+from .openai_chat_fields import BESIDE
 
 __all__ = ["decode_content", "encode_content"]
 

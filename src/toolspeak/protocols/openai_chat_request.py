@@ -24,20 +24,20 @@ from ..core.model import (
     is_object,
 )
 from ..errors import UsageError
-from .common import declared_tools, request_fields
-from .lost import FUNCTIONS, foreign_notes
-from .openai_chat_fields import (
-    BESIDE,
-    PROTOCOL,
+from .common import (
     array_field,
     bool_field,
+    declared_tools,
     int_field,
     number_field,
     object_field,
+    request_fields,
     text_field,
     to_wire,
     without,
 )
+from .lost import FUNCTIONS, foreign_notes
+from .openai_chat_fields import BESIDE, PROTOCOL
 from .openai_chat_messages import decode_messages, encode_messages
 
 __all__ = ["LEGACY", "ROUTING_FIELDS", "decode_request", "encode_request", "request_notes"]
