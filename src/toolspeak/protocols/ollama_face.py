@@ -31,18 +31,29 @@ from .atomic import WholeCalls
 from .common import failure_from, read_json, shorten, status_of, to_line, to_wire
 from .ollama_reply import IMAGES, TIMINGS
 
-__all__ = ["ReplyEncoder", "decode_error", "encode_error", "encode_reply"]
+__all__ = [
+    "BROKEN",
+    "ReplyEncoder",
+    "decode_error",
+    "encode_error",
+    "encode_reply",
+    "last_fields",
+    "timings",
+    "wire_time",
+]
 
 _encode = msgspec.json.Encoder().encode
-_BROKEN = Failure("the turn ended in an error")
+BROKEN = Failure("the turn ended in an error")
 
 
 class ReplyEncoder:
     """Events to the lines of a stream. This protocol has no place for `id`."""
 
     def __init__(self, request: Request, *, id: str, created: int, model: str) -> None:
-        self._head = to_line({"model": model, "created_at": _time(created)})[:-1]
+        self._head = to_line({"model": model, "created_at": wire_time(created)})[:-1]
+        #: What stands before and behind a piece of text.
         self._text = self._head + b',"message":{"role":"assistant","content":'
+        self._rest = b'},"done":false}\n'
         self._asked = bool(request.messages)
         self._calls = WholeCalls()
         self._called = 0
@@ -59,7 +70,7 @@ class ReplyEncoder:
                 break
             if type(event) is TextDelta:
                 text = event.text
-                out += (self._text, _encode(text) if text.isascii() else to_line(text), b'},"done":false}\n')
+                out += (self._text, _encode(text) if text.isascii() else to_line(text), self._rest)
             else:
                 out.append(self._other(event))
         return b"".join(out)
@@ -69,9 +80,9 @@ class ReplyEncoder:
         if self._closed:
             return b""
         if self._reason == "error":
-            return self._fail(_BROKEN)
+            return self._fail(BROKEN)
         self._closed = True
-        return self._line({}, _last(self._reason, self._usage, self._times, self._asked), extension)
+        return self._line({}, last_fields(self._reason, self._usage, self._times, self._asked), extension)
 
     def _line(self, message: JSONObject, rest: JSONObject, extension: JSONObject | None = None) -> bytes:
         fields: JSONObject = {"message": {"role": "assistant", "content": "", **message}, **rest}
@@ -87,7 +98,7 @@ class ReplyEncoder:
             case CallStart() | CallArgs() | CallEnd():
                 message = self._call(event)
             case OpaqueSeen(part):
-                self._times = _times([part]) or self._times
+                self._times = timings([part]) or self._times
                 images = _images([part])
                 message = {"images": images} if images else None
             case UsageSeen(usage):
@@ -112,7 +123,8 @@ class ReplyEncoder:
         return to_line({"error": failure.message}) + b"\n"
 
 
-def _time(created: int) -> str:
+def wire_time(created: int) -> str:
+    """A moment as this protocol writes it."""
     return datetime.fromtimestamp(created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -121,7 +133,7 @@ def _wire_call(call: ToolCall, index: int) -> JSONObject:
     return {**wire, "function": {"index": index, "name": call.name, "arguments": call.arguments}}
 
 
-def _last(reason: FinishReason, usage: Usage, times: JSONObject, asked: bool) -> JSONObject:
+def last_fields(reason: FinishReason, usage: Usage, times: JSONObject, asked: bool) -> JSONObject:
     """The fields that end a turn; counts that are nought are not written."""
     word = "length" if reason == "length" else "stop" if asked else "load"
     counts = {"prompt_eval_count": usage.input_tokens, "eval_count": usage.output_tokens}
@@ -133,7 +145,7 @@ def encode_reply(
 ) -> bytes:
     """The answer to a client that did not ask for a stream; an error object when the turn broke."""
     if reply.failure is not None or reply.finish_reason == "error":
-        return to_wire({"error": (reply.failure or _BROKEN).message})
+        return to_wire({"error": (reply.failure or BROKEN).message})
     message: JSONObject = {"role": "assistant", "content": reply.text}
     if reply.reasoning:
         message["thinking"] = reply.reasoning
@@ -142,8 +154,8 @@ def encode_reply(
         message["images"] = images
     if reply.calls:
         message["tool_calls"] = [_wire_call(call, at) for at, call in enumerate(reply.calls)]
-    body: JSONObject = {"model": model, "created_at": _time(created), "message": message}
-    body |= _last(reply.finish_reason, reply.usage, _times(reply.opaque), bool(request.messages))
+    body: JSONObject = {"model": model, "created_at": wire_time(created), "message": message}
+    body |= last_fields(reply.finish_reason, reply.usage, timings(reply.opaque), bool(request.messages))
     return to_wire(body | {"toolspeak": extension} if extension else body)
 
 
@@ -151,7 +163,7 @@ def _images(parts: Iterable[Opaque]) -> list[JSONValue]:
     return [image for part in parts if part.kind == IMAGES and is_array(part.data) for image in part.data]
 
 
-def _times(parts: Iterable[Opaque]) -> JSONObject:
+def timings(parts: Iterable[Opaque]) -> JSONObject:
     """How long everything took, as the last that knows says."""
     times: JSONObject = {}
     for part in parts:
