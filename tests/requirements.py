@@ -146,6 +146,7 @@ REQUIREMENTS: dict[str, str] = {
     "R-T11": "Bodies, tools and nesting have limits, and so has what one key may do at a time.",
     "R-T19": "Keys are stored as hashes in files that only their owner can read.",
     "R-T20": "What comes from outside cannot forge a line of the log.",
+    "R-T21": "A request that names a key twice is refused, for two readers could read two requests.",
     "R-T1": "A vendor's key goes to that vendor's own host only.",
     "R-T2": "No key is shown or logged.",
     "R-T5": "A file of the working directory moves nothing that matters until it is trusted by its hash.",

@@ -15,6 +15,7 @@ from ..core.events import Failure
 from ..core.literals import replace_surrogates
 from ..core.model import JSONObject, JSONValue, Media, Tool, is_array, is_object, tools_from
 from ..errors import ToolspeakError, UpstreamError, UsageError
+from .unique_keys import check_keys
 
 __all__ = [
     "DETAIL",
@@ -181,10 +182,12 @@ def parse_object(body: bytes | str) -> JSONObject:
     """The object that a request's body is.
 
     Raises:
-        UsageError: the body is no JSON object.
+        UsageError: the body is no JSON object, or an object in it names a key twice.
     """
     try:
+        body = body.encode() if isinstance(body, str) else body
         value = msgspec.json.decode(body)
+        check_keys(body, value)
     except (msgspec.DecodeError, UnicodeError) as error:
         raise UsageError(f"the body is not JSON: {error}") from None
     except RecursionError:
