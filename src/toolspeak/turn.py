@@ -6,6 +6,7 @@ The only place where the two meet. Above: client, agent, probe, server. Below: `
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import AsyncGenerator
 
@@ -34,6 +35,8 @@ class Turn:
         self._exchange: Batches | None = None
         self._number = 0
         self.outcome: Outcome | None = None
+        #: Seconds spent waiting for the upstream so far.
+        self.waited = 0.0
 
     async def batches(self) -> AsyncGenerator[list[Event], None]:
         """The events of the turn: what one read made certain comes together, as soon as it is certain."""
@@ -71,6 +74,7 @@ class Turn:
     async def _listen(self) -> None:
         """One read."""
         assert self._exchange is not None
+        began = time.perf_counter()
         try:
             batch = await anext(self._exchange)
         except StopAsyncIteration:
@@ -84,6 +88,8 @@ class Turn:
                 raise
             # Nobody cancels the turn: something upstream was, and that ended the answer.
             batch = [Failure("the answer was cancelled by the upstream itself")]
+        finally:
+            self.waited += time.perf_counter() - began
         engine, number, actions = self._engine, self._number, self._actions
         for event in batch:
             actions.extend(engine.feed(number, event))
