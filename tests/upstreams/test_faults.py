@@ -381,6 +381,24 @@ def test_a_whole_answer_that_is_cut_is_an_error():
     assert (asked.error is not None, asked.requests) == (True, 1)
 
 
+WHOLE = b'{"choices":[{"index":0,"message":{"content":"rm"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1}}'
+
+
+@pytest.mark.requirement("R-F18")
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [head(JSON, "Content-Length: 999") + WHOLE],
+        [head(JSON, "Transfer-Encoding: chunked") + chunked([WHOLE], last=False)],
+    ],
+)
+@pytest.mark.parametrize("end", [Do.CLOSE, Do.HALF_CLOSE, Do.RESET])
+def test_a_whole_answer_that_can_be_read_but_is_shorter_than_announced_is_an_error(steps: Steps, end: Do):
+    asked = Asked([*steps, Do.WAIT, Do.WAIT, end], GOOD)
+    assert asked.error is not None
+    assert (asked.error.status, asked.reply.text, asked.requests) == (502, "", 1)
+
+
 KEY = "sk-canary-0123456789"
 
 

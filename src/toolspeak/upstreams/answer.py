@@ -145,16 +145,22 @@ class Answer:
     async def _broken(self, error: UpstreamError) -> list[Event]:
         """The end of an answer that did not come to its end; it is whole where the model had said why it stopped.
 
+        A body that is not streamed says so nowhere but at its end: shorter than announced, it is no answer, however
+        well it can be read.
+
         Raises:
             UpstreamTimeout: it is not whole, and may never be.
         """
         await self.abandon()
-        if isinstance(error, UpstreamTimeout) and not self._decoder.finished:
+        finished = self._decoder.finished
+        if isinstance(error, UpstreamTimeout) and not finished:
             raise error
         events = self._ended(self._decoder.close())
         last = next((event for event in events if type(event) in _LAST), None)
         if isinstance(last, Finish):
-            return [Noted(Note("connection_cut", f"behind the last word: {error}")), *events]
+            if finished:
+                return [Noted(Note("connection_cut", f"behind the last word: {error}")), *events]
+            events = [event for event in events if type(event) in _ASIDE]
         said = last.body if isinstance(last, Failure) else ""
         return [*(event for event in events if event is not last), Failure(str(error), "truncated", body=said)]
 
