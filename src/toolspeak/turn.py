@@ -31,6 +31,7 @@ class Turn:
     def __init__(self, engine: Engine, upstream: Upstream) -> None:
         self._engine = engine
         self._upstream = upstream
+        self.provider = upstream.provider
         self._actions: deque[Action] = deque()
         self._exchange: Batches | None = None
         self._number = 0

@@ -77,6 +77,9 @@ class Exchange:
         #: Whose request it is, once that is known.
         self.tenant = ""
         self.record: Record | None = None
+        #: Who was asked, and for how many seconds they were waited for.
+        self.provider = ""
+        self.waited = 0.0
         self._gateway = gateway
         self._face = face
         self._scope = scope
@@ -111,6 +114,10 @@ class Exchange:
         except Exception:  # a mistake of ours: the client hears of it in its own protocol, we read it in the log
             _log.exception("the request %s failed", self.id)
             await self._refuse(ToolspeakError(f"an error inside toolspeak; its log tells more about {self.id}"))
+
+    async def end(self, error: ToolspeakError) -> None:
+        """End an answer that was broken off from outside."""
+        await self._refuse(error)
 
     # ---- somebody listens, or nobody
 
@@ -272,6 +279,7 @@ class Exchange:
 
     def _keep(self, made: MadeTurn, request: Request) -> None:
         plan, outcome = made.plan, made.turn.outcome
+        self.provider, self.waited = made.turn.provider, made.turn.waited
         about = (self.id, self._face.name, request.model, plan.kind)
         if outcome is None:
             error = "the client went away" if self._gone else "it was broken off"
