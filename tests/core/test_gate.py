@@ -277,6 +277,19 @@ def test_an_announced_call_is_closed_when_another_is_made_in_its_place():
     assert passing.finish() == []
 
 
+def test_what_flows_is_known_beforehand():
+    passing = gate(text="live")
+    assert (passing.flows, passing.flowing) == (False, -1)
+    passing.take([TextDelta(" ")])
+    assert not passing.flows
+    passing.take([TextDelta("Sunny."), CallStart(0, "f"), CallArgs(0, "{")])
+    assert (passing.flows, passing.flowing) == (True, 0)
+    passing.take([CallArgs(0, "}"), CallEnd(0)])
+    assert passing.flowing == -1
+    passing.begin("never")
+    assert not passing.flows
+
+
 def test_an_announced_call_that_is_never_made_is_closed_at_the_end():
     passing = gate()
     out = passing.take(call("f", end="invalid"))
@@ -404,7 +417,12 @@ def play(
                 pieces = [piece for piece in cut(arguments, places) if piece]
                 events = call(name, *pieces, index=index, own="same", end=end)
             for event in events:
-                left += passing.take([event])
+                flows = (
+                    passing.flows if isinstance(event, TextDelta) else passing.flowing == getattr(event, "index", "")
+                )
+                out = passing.take([event])
+                assert not (flows and isinstance(event, TextDelta | CallArgs)) or out == [event]
+                left += out
     left += passing.release() + passing.finish()
     return passing, joined(left)
 

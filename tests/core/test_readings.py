@@ -44,6 +44,16 @@ def read(reading: Reading, *events: Event | str, cut: bool = False) -> list[Even
     return out + reading.close(cut)
 
 
+def flown(reading: Reading, *texts: str) -> list[Event]:
+    """The same by the shortcut, wherever there is one."""
+    out: list[Event] = []
+    for text in texts:
+        event = TextDelta(text)
+        piece = reading.flow(event) if reading.flow is not None else None
+        out += reading.feed(event) if piece is None else [piece]
+    return out + reading.close(cut=False)
+
+
 def made(events: Iterable[Event]) -> list[tuple[str, JSONValue]]:
     return [(call.name, call.arguments) for call in fold(events).calls]
 
@@ -255,6 +265,32 @@ def test_a_chunk_boundary_never_changes_the_result(
     whole = joined(read(kind(TOOLS, "standard"), text))
     assert joined(read(kind(TOOLS, "standard"), *cut(text, places))) == whole
     assert joined(read(kind(TOOLS, "standard"), *text)) == whole
+    assert joined(flown(kind(TOOLS, "standard"), *cut(text, places))) == whole
+    assert joined(flown(kind(TOOLS, "standard"), *text)) == whole
+
+
+@pytest.mark.parametrize("text", ["<think>Hm, so it is.</think>Well, it is, is it?", f"Well.\n{TAGGED}"])
+def test_the_shortcut_gives_what_reading_gives(text: str):
+    for size in (1, 2, 5):
+        pieces = [text[at : at + size] for at in range(0, len(text), size)]
+        assert flown(Answer(TOOLS, "standard"), *pieces) == read(Answer(TOOLS, "standard"), *pieces)
+
+
+def test_a_piece_of_the_answer_goes_on_as_it_is():
+    reading = Answer(TOOLS, "standard")
+    reading.feed(TextDelta("Well, "))
+    piece = TextDelta("that is")
+    assert reading.flow is not None
+    assert reading.flow(piece) is piece
+    assert reading.flow(TextDelta("")) is None
+
+
+def test_a_string_longer_than_any_is_read():
+    reading = Answer(TOOLS, "standard")
+    assert reading.flow is not None
+    reading.feed(TextDelta('<tool_call>{"name": "weather", "arguments": {"city": "x'))
+    assert isinstance(reading.flow(TextDelta("y")), CallArgs)
+    assert reading.flow(TextDelta("y" * 2_000_000)) is None
 
 
 _EVENTS: st.SearchStrategy[Event] = st.one_of(

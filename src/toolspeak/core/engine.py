@@ -22,6 +22,7 @@ import msgspec
 from ..errors import UsageError
 from .asking import TEACHABLE, Asking
 from .events import (
+    CallArgs,
     Event,
     Failure,
     Finish,
@@ -106,6 +107,7 @@ class _Attempt:
         self.phase = phase
         self.request = request
         self.reading = reading
+        self.flow = reading.flow
         self.raw: list[str] = []
         self.events: list[Event] = []  # what the reading made of it
         self.reason: FinishReason = "unknown"
@@ -176,8 +178,20 @@ class Engine:
             return []
         if type(event) is TextDelta:
             current.raw.append(event.text)
+            flow = current.flow
+            piece = None if flow is None else flow(event)
+            if piece is not None:
+                # The way of nearly every event: nothing to be read, nothing to be held back.
+                current.events.append(piece)
+                gate = self._gate
+                if gate.flows if type(piece) is TextDelta else type(piece) is CallArgs and piece.index == gate.flowing:
+                    return [Emit([piece])]
+                return [Emit(out)] if (out := gate.take([piece])) else []
         elif isinstance(event, _FRAME):
             return self._frame(current, event)
+        return self._read(current, event)
+
+    def _read(self, current: _Attempt, event: Event) -> list[Action]:
         if current.over:
             return []
         events = current.reading.feed(event)
@@ -188,9 +202,10 @@ class Engine:
         actions: list[Action] = [Emit(out)] if out else []
         if (len(events) > 1 or type(events[0]) is Noted) and self._is_over(events):
             current.over = True
+            current.flow = None
             current.reason = "stop"
             if current.request.stream:  # one that is not streamed has been written already, and tells its tokens
-                actions += [Stop(attempt), *self.end(attempt)]
+                actions += [Stop(current.number), *self.end(current.number)]
         return actions
 
     def _frame(self, current: _Attempt, event: UsageSeen | Finish | Failure) -> list[Action]:

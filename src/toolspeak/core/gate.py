@@ -58,6 +58,9 @@ class Gate:
         self._spoiled = False
         self.passed = 0  # valid calls that have left
         self.text_left = False
+        #: The call whose next fragments leave as they are, and whether text does: such events need not be taken.
+        self.flowing = -1
+        self.flows = False
 
     @property
     def spoiled(self) -> bool:
@@ -79,6 +82,8 @@ class Gate:
         self._text = text
         self._open = text == "live"
         self._held = []
+        self.flowing = -1
+        self.flows = self._open and self.text_left
 
     @property
     def held_text(self) -> str:
@@ -90,10 +95,10 @@ class Gate:
         held = self.held_text if text is None else text
         self._held = []
         self._open = self._text != "never"
-        if not held or not self._open:
-            return []
-        self.text_left = self.text_left or not held.isspace()
-        return [TextDelta(held)]
+        leaves = bool(held) and self._open
+        self.text_left = self.text_left or (leaves and not held.isspace())
+        self.flows = self._open and self.text_left
+        return [TextDelta(held)] if leaves else []
 
     def finish(self) -> list[Event]:
         """The turn is over: calls that were announced and never made are closed."""
@@ -108,14 +113,13 @@ class Gate:
 
     def take(self, events: list[Event]) -> list[Event]:
         """What leaves now."""
-        # Nearly every call brings one piece of text that may flow: it makes no detour.
-        if len(events) == 1 and self._open and self.text_left and type(events[0]) is TextDelta:
+        if self.flows and len(events) == 1 and type(events[0]) is TextDelta:
             return events
         out: list[Event] = []
         for event in events:
             if type(event) is TextDelta:
                 if self._open:
-                    self.text_left = self.text_left or bool(event.text.strip())
+                    self.text_left = self.flows = self.text_left or bool(event.text.strip())
                     out.append(event)
                 else:
                     self._hold(event.text, out)
@@ -135,6 +139,7 @@ class Gate:
             out.extend(self.release())
 
     def _call(self, event: CallStart | CallEnd, out: list[Event]) -> None:
+        self.flowing = -1
         if isinstance(event, CallStart):
             self._start(event, out)
         else:
@@ -191,7 +196,11 @@ class Gate:
             passing.held.append(event.fragment)
             return
         passing.bytes_left = True
-        out.append(event if passing.index == event.index else CallArgs(passing.index, event.fragment))
+        if passing.index == event.index:
+            self.flowing = event.index
+            out.append(event)
+        else:
+            out.append(CallArgs(passing.index, event.fragment))
 
     def settle(self) -> list[Event]:
         """The answer is over: valid calls no longer wait for one that began before them and was cut off."""

@@ -7,14 +7,14 @@ Above: `engine`. Below: `reader`, `native`, `envelope`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
 import msgspec
 
 from .desk import Desk
 from .envelope import EnvelopeReader
-from .events import CallArgs, CallEnd, CallStart, Event, Noted, TextDelta
+from .events import CallArgs, CallEnd, CallStart, Event, Noted, ReasoningDelta, TextDelta
 from .evidence import Policy
 from .lenient_text import loads
 from .model import Note, Tool, is_object
@@ -27,6 +27,11 @@ __all__ = ["Answer", "Envelope", "Reading", "Relay"]
 class Reading(Protocol):
     """One answer."""
 
+    @property
+    def flow(self) -> Callable[[TextDelta], Event | None] | None:
+        """A shortcut for pieces of text that need no reading; None where there is none."""
+        ...
+
     def feed(self, event: Event) -> list[Event]:
         """What an upstream event makes certain. Usage, finish and failure are the engine's."""
         ...
@@ -38,6 +43,8 @@ class Reading(Protocol):
 
 class Relay:
     """Takes everything as it is."""
+
+    flow = None
 
     def feed(self, event: Event) -> list[Event]:
         return [event]
@@ -52,6 +59,26 @@ class _Reader(Scanner):
     @property
     def desk(self) -> Desk:
         return self._desk
+
+    def flow(self, event: TextDelta) -> Event | None:
+        """The one event that a plain piece of text or of a string argument is; None: it must be read.
+
+        What `feed` does first, without its lists. The piece itself goes on where it is text of the answer.
+        """
+        run = self._run
+        if run is None or self._unread:
+            return None
+        text = event.text
+        if not text or run.stops(text) is not None:
+            return None
+        if run is self._plain_run:  # it has room for any amount
+            self._last = text[-1]
+            return ReasoningDelta(text) if self._reasoning else event
+        left = run.left - len(text)
+        if left < 0:
+            return None
+        run.left = left
+        return run.take(text)
 
 
 #: Native calls are numbered from here, so that they never meet those found in the text of the same answer.
@@ -77,6 +104,7 @@ class Answer:
     ) -> None:
         sought = () if thinking else tools
         self._scanner = _Reader(sought, "auto", policy, nonce, untrusted) if scan or thinking else None
+        self.flow = None if self._scanner is None else self._scanner.flow
         self._thinking = thinking
         self._calls = NativeCalls(tuple(tools), policy, _NATIVE_FROM) if nonce is None else None
 
@@ -104,6 +132,8 @@ class Answer:
 
 class Envelope:
     """Reads the document of the envelope plan; an answer that is no such document is read as text."""
+
+    flow = None
 
     def __init__(
         self, tools: Sequence[Tool], policy: Policy, nonce: str | None = None, untrusted: Sequence[str] = ()
