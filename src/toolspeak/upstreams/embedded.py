@@ -1,0 +1,192 @@
+"""The embedded model as an upstream: a small model that runs here, so that everything works without key or account.
+
+The model runs in a process of its own (`embedded_child`), started with the first request and again if it died; it is
+spoken to over loopback like any other service. Above: the client and the server, by the seam. Below: `weights`,
+`http`. Nothing here prints: who wants to see the weights come fetches them first, with `weights.obtain`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import secrets
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import aclosing, suppress
+from pathlib import Path
+
+import msgspec
+
+from ..core.model import Request
+from ..errors import ConfigError, UpstreamError, UsageError
+from .connection import Timeouts
+from .embedded_child import Ready, Recipe
+from .http import HttpUpstream
+from .seam import Batches, shorten
+from .weights import DEFAULT
+
+__all__ = ["EmbeddedUpstream", "recipe_for", "threads_for"]
+
+#: Reading a file of weights from a slow disk, or from the hub.
+_LOAD_SECONDS = 600
+_END_SECONDS = 5
+#: A long prompt takes minutes on a slow machine before its first token, and a queue adds to that.
+_TIMEOUTS = Timeouts(connect=10, first_byte=900, idle=300, total=3600)
+#: More threads than this do not make a small model faster.
+_MOST_THREADS = 8
+#: Two answers at once, so that a short one need not wait for a long one.
+_PARALLEL = 2
+_CHILD = "toolspeak.upstreams.embedded_child"
+
+
+def threads_for(cores: int) -> int:
+    """How many threads to use: half of the cores, since threads that wait for each other on busy cores collapse."""
+    return max(1, min(_MOST_THREADS, cores // 2))
+
+
+def _cores() -> int:
+    # Those that this process may use, where the system says so: a container often has fewer than the machine.
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed is not None else os.cpu_count() or 1
+
+
+def recipe_for(model: str, adapter: str = "", context: int = 0) -> Recipe:
+    """What to run for a model's name: nothing for the default one, a path of a GGUF file, or `owner/name` at the hub.
+
+    Raises:
+        ConfigError: there is no such file.
+    """
+    known = Recipe()
+    made = Recipe(
+        name=Path(model).stem if model else DEFAULT.name,
+        adapter=_file(adapter, "an adapter") if adapter else "",
+        context=context or known.context,
+        parallel=_PARALLEL,
+        threads=threads_for(_cores()),
+        key=secrets.token_urlsafe(24),
+    )
+    if model in ("", DEFAULT.name):
+        return made
+    if model.endswith(".gguf"):
+        return msgspec.structs.replace(made, path=_file(model, "weights"))
+    if model.count("/") == 1 and not model.startswith(("/", ".")):
+        return msgspec.structs.replace(made, hub=model)
+    hint = "name a file that ends in .gguf, or owner/name at the hub, or nothing for the model that comes along"
+    raise ConfigError(f"`{model}` is no model that can run here", hint=hint)
+
+
+def _file(path: str, what: str) -> str:
+    file = Path(path).expanduser()
+    if not file.is_file():
+        raise ConfigError(f"there is no file with {what} at `{path}`", hint="look at the path; it must be a GGUF file")
+    return str(file.resolve())
+
+
+class EmbeddedUpstream:
+    """A model that runs on this machine, in a process of its own.
+
+    Args:
+        recipe: what to run; without a path or a name at the hub, `weights` says where the file is.
+        weights: finds the file of weights, and may take its time.
+    """
+
+    provider = "embedded"
+    base_url = ""
+    protocol = "openai_chat"
+
+    def __init__(self, recipe: Recipe, weights: Callable[[], Path]) -> None:
+        self._recipe = recipe
+        self._weights = weights
+        self.model = recipe.name
+        self._lock = asyncio.Lock()
+        self._process: asyncio.subprocess.Process | None = None
+        self._service: HttpUpstream | None = None
+        self._closed = False
+
+    def open(self, request: Request) -> Batches:
+        """Ask it, started if it is not running."""
+        return self._batches(request)
+
+    async def _batches(self, request: Request) -> Batches:
+        service = await self.start()
+        async with aclosing(service.open(request)) as batches:
+            async for batch in batches:
+                yield batch
+
+    async def start(self) -> HttpUpstream:
+        """See to it that the model runs; the service that it answers by.
+
+        Raises:
+            ConfigError: it cannot run here.
+            UpstreamError: it did not start.
+            WeightsError: its weights cannot be had.
+        """
+        async with self._lock:
+            if self._closed:
+                raise UsageError("this upstream is closed")
+            if self._service is None or self._process is None or self._process.returncode is not None:
+                await self._end()
+                self._service = await self._begin()
+            return self._service
+
+    async def _begin(self) -> HttpUpstream:
+        if importlib.util.find_spec("xllamacpp") is None:
+            hint = 'pip install "toolspeak[embedded]", or name another model with --upstream URL'
+            raise ConfigError("the embedded model needs the package xllamacpp, which is not installed", hint=hint)
+        recipe = self._recipe
+        if not recipe.path and not recipe.hub:
+            recipe = msgspec.structs.replace(recipe, path=str(await asyncio.to_thread(self._weights)))
+        with tempfile.TemporaryFile() as said:
+            pipe = asyncio.subprocess.PIPE
+            # -P: a file in the working directory that is called like a module is not one.
+            command = (sys.executable, "-P", "-m", _CHILD)
+            process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=said)
+            self._process = process
+            try:
+                ready = await asyncio.wait_for(_ready(process, recipe), _LOAD_SECONDS)
+            except BaseException:
+                await self._end()
+                raise
+            if not ready.url:
+                await self._end()
+                said.seek(0)
+                words = ready.error or said.read()[-2000:].decode("utf-8", "replace") or "it gave no reason"
+                hint = "is it a whole GGUF file, and is there memory enough?"
+                raise UpstreamError(f"the model `{recipe.name}` did not start: {shorten(words)}", hint=hint)
+        return HttpUpstream(f"{ready.url}/v1", recipe.key, timeouts=_TIMEOUTS, provider=self.provider)
+
+    async def close(self) -> None:
+        """End the process."""
+        self._closed = True
+        await self._end()
+
+    async def _end(self) -> None:
+        service, self._service = self._service, None
+        process, self._process = self._process, None
+        if service is not None:
+            await service.close()
+        if process is None:
+            return
+        if process.stdin is not None:
+            process.stdin.close()  # it ends by itself then
+        try:
+            await asyncio.wait_for(process.wait(), _END_SECONDS)
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+
+async def _ready(process: asyncio.subprocess.Process, recipe: Recipe) -> Ready:
+    """Tell the process what to run, and wait until it does; what it says without saying so is kept for the error."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with suppress(ConnectionError):  # it is gone: its output says so
+        process.stdin.write(msgspec.json.encode(recipe) + b"\n")
+        await process.stdin.drain()
+    while line := await process.stdout.readline():
+        with suppress(msgspec.DecodeError):
+            return msgspec.json.decode(line, type=Ready)
+    return Ready()

