@@ -24,12 +24,13 @@ BODIES: dict[str, dict[str, Any]] = {
     "anthropic": {**HELLO, "max_tokens": 10},
     "gemini": GEMINI,
     "ollama": {**HELLO, "stream": False},
+    "ollama_generate": {"model": "m", "prompt": "Hello?", "stream": False},
 }
 
 #: Every route that there is, with what it demands. A new route fails here until somebody has thought about it.
 OPEN = {("GET", "/health"), ("HEAD", "/health"), ("GET", "/ready"), ("HEAD", "/ready"), ("POST", "/toolspeak/session")}
-ADMIN = {("GET", "/toolspeak/requests"), ("DELETE", "/toolspeak/session")}
-PAGES = {"/", "/metrics", "/version", "/openapi.json", "/models", "/v1/models", "/v1beta/models"} | {
+ADMIN = {("GET", "/toolspeak/requests"), ("DELETE", "/toolspeak/session"), ("GET", "/metrics"), ("HEAD", "/metrics")}
+PAGES = {"/", "/version", "/openapi.json", "/docs", "/models", "/v1/models", "/v1beta/models"} | {
     "/api/tags",
     "/api/ps",
     "/api/version",
@@ -48,6 +49,7 @@ POSTS = {
         for action in ("generateContent", "streamGenerateContent", "countTokens")
     ),
     "/api/chat",
+    "/api/generate",
     "/api/show",
 }
 CLIENT = {(method, path) for path in PAGES for method in ("GET", "HEAD")} | {("POST", path) for path in POSTS}

@@ -17,7 +17,7 @@ from contextlib import aclosing
 
 import msgspec
 
-from ..core.events import CallStart, Event, Failure, Noted, fold
+from ..core.events import CallStart, Event, Failure, Noted, Reply, fold
 from ..core.model import JSONValue, Note, Request
 from ..core.trace import Trace
 from ..errors import ToolspeakError
@@ -38,6 +38,8 @@ KEEP_ALIVE_SECONDS = 15.0
 _LOOKS = 2
 #: Looks without a word after which a stream begins, though nobody knows yet how it goes on. Proxies wait 60 s.
 _LOOKS_BEFORE_START = 4
+#: The one protocol whose services load models when they are told to.
+_LOADING = "ollama"
 #: The header that says what was done fits every server's limits.
 _MAX_EXTENSION = 2048
 
@@ -101,12 +103,17 @@ class Exchange:
         """Answer the request. `fields` are what the path says about it."""
         try:
             body = await read_body(self._scope, self._receive)
-            request = self._face.decode(read_object(body), **fields)
+            said = read_object(body)
+            request = self._face.decode(said, **fields)
             check_request(request)
             target = self._gateway.target(request, caller)
             self.tenant = target.tenant
+            if self._face.loads and not request.messages and target.maker.reached.protocol != _LOADING:
+                await self._loaded(request)
+                return
             asked = msgspec.structs.replace(request, model=target.maker.reached.model)
-            made = target.maker.make(asked, target.settings, target.tenant, ignored_routing(request))
+            seen = (*ignored_routing(request), *self._face.seen(said))
+            made = target.maker.make(asked, target.settings, target.tenant, seen)
             self._face.check(request, made.plan.kind, target.maker.reached.protocol)
             await self._watched(made, target, request)
         except ToolspeakError as error:
@@ -114,6 +121,12 @@ class Exchange:
         except Exception:  # a mistake of ours: the client hears of it in its own protocol, we read it in the log
             _log.exception("the request %s failed", self.id)
             await self._refuse(ToolspeakError(f"an error inside toolspeak; its log tells more about {self.id}"))
+
+    async def _loaded(self, request: Request) -> None:
+        """A model was to be loaded, by somebody who takes this for Ollama: no other service needs that."""
+        naming = {"id": self._face.id_prefix + self.id, "created": int(time.time()), "model": request.model}
+        self._started = True
+        await respond(self._send, 200, self._face.reply(Reply(), request, **naming))
 
     async def end(self, error: ToolspeakError) -> None:
         """End an answer that was broken off from outside."""

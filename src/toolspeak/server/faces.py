@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from ..core.events import Event
-from ..core.model import JSONValue, Request
+from ..core.model import JSONValue, Note, Request
 from ..errors import ToolspeakError, UsageError
 
 __all__ = ["Encoder", "Face", "face"]
@@ -48,6 +48,10 @@ class Face(msgspec.Struct, frozen=True):
     stream_type: bytes
     keep_alive: bytes
     filler: bytes
+    #: What of a body the request cannot say.
+    seen: Callable[[Mapping[str, JSONValue]], tuple[Note, ...]]
+    #: Whether a request without messages asks for a model to be loaded, and nothing else.
+    loads: bool
 
     def check(self, request: Request, plan: str, upstream: str) -> None:
         """Refuse what nobody can answer.
@@ -73,6 +77,7 @@ class _Row(msgspec.Struct, frozen=True):
     #: The codec, where it is called differently, and what its encoder is told.
     codec: str = ""
     fields: Mapping[str, JSONValue] = {}
+    loads: bool = False
 
 
 _ROWS = {
@@ -82,7 +87,8 @@ _ROWS = {
     # Google's clients take every line that is not empty for data, a comment too.
     "gemini": _Row("", filler=b"\r\n"),
     # A line holds one value, and white space before a value means nothing, in lines as in a list.
-    "ollama": _Row("", b"application/x-ndjson", b" "),
+    "ollama": _Row("", b"application/x-ndjson", b" ", loads=True),
+    "ollama_generate": _Row("", b"application/x-ndjson", b" ", loads=True),
     "gemini_list": _Row("", b"application/json", b" ", codec="gemini", fields={"sse": False}),
 }
 
@@ -109,8 +115,14 @@ def _made(name: str) -> Face:
         row.stream_type,
         row.keep_alive or row.filler,
         row.filler,
+        getattr(codec, "seen_notes", _nothing),
+        row.loads,
     )
 
 
 def _never(request: Request) -> bool:
     return False
+
+
+def _nothing(fields: Mapping[str, JSONValue]) -> tuple[Note, ...]:
+    return ()

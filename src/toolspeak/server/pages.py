@@ -18,8 +18,9 @@ from .auth import Caller, Unauthorized
 from .exchange import Record
 from .faces import face
 from .gateway import Gateway
-from .routes import Route
+from .routes import Route, methods_of
 from .sessions import COOKIE, SESSION_SECONDS, Sessions, session_in
+from .unserved import refusal
 
 __all__ = ["Pages"]
 
@@ -34,7 +35,7 @@ Records: TypeAlias = Mapping[tuple[str, str], Record]
 #: Makes what a page shows; None for nothing.
 _Make: TypeAlias = Callable[[Route, Caller, bytes], JSONValue]
 #: Pages that show models.
-_LISTS = frozenset({"models", "model", "gemini_models", "ollama_tags"})
+_LISTS = frozenset({"models", "model", "gemini_models", "gemini_model", "ollama_tags"})
 #: A code is short; what is longer need not be read.
 _LARGEST_CODE = 1024
 
@@ -52,7 +53,9 @@ class Pages:
             "version": lambda route, caller, body: {"version": _version()},
             "models": lambda route, caller, body: self._models(caller),
             "model": lambda route, caller, body: self._model(str(route.fields["model"]), caller),
-            "gemini_models": lambda route, caller, body: self._gemini_models(caller),
+            "gemini_models": lambda route, caller, body: {"models": [_gemini(name) for name in self._names(caller)]},
+            "gemini_model": lambda route, caller, body: self._gemini_model(str(route.fields["model"]), caller),
+            "openapi": lambda route, caller, body: _document(),
             "ollama_tags": lambda route, caller, body: {"models": [_ollama(name) for name in self._names(caller)]},
             "ollama_ps": lambda route, caller, body: {"models": []},
             "ollama_version": lambda route, caller, body: {"version": "0.12.0"},
@@ -68,15 +71,19 @@ class Pages:
         match route.page:
             case "root":
                 await respond(send, 200, _ROOT, b"text/plain; charset=utf-8")
+            case "docs":
+                from .openapi import PAGE_HEADERS, page
+
+                await respond(send, 200, page(_version()), b"text/html; charset=utf-8", headers=PAGE_HEADERS)
             case "session_begin":
                 await self._begin(scope, receive, send)
             case "session_end":
                 self._sessions.end(session_in(scope))
                 await respond(send, 200, b"{}", headers=[(b"set-cookie", _cookie("", 0, scope))])
-            case page:
-                if page in _LISTS:
+            case name:
+                if name in _LISTS:
                     await self._gateway().refresh()
-                make = self._json.get(page)
+                make = self._json.get(name)
                 value = make(route, caller, await read_body(scope, receive)) if make is not None else None
                 if value is None:
                     await self.missing(scope, send)
@@ -99,12 +106,11 @@ class Pages:
         await respond(send, 200, b"{}", headers=[(b"set-cookie", _cookie(session, int(SESSION_SECONDS), scope))])
 
     async def missing(self, scope: Scope, send: Send) -> None:
-        """There is nothing at this path."""
-        message = f"nothing is served at {scope['method']} {scope['path']}"
-        body = msgspec.json.encode(
-            {"error": {"message": message, "type": "invalid_request_error", "code": "not_found"}}
-        )
-        await respond(send, 404, body)
+        """There is nothing at this path, or not by this method."""
+        error = refusal(scope["method"], scope["path"])
+        status, body = face(error.shape).error(error)
+        allowed = ", ".join(methods_of(scope["path"])).encode()
+        await respond(send, status, body, headers=[(b"allow", allowed)] if status == 405 else [])
 
     # ---- models
 
@@ -120,14 +126,8 @@ class Pages:
         owner = self._names(caller).get(name)
         return None if owner is None else _entry(name, owner)
 
-    def _gemini_models(self, caller: Caller) -> JSONObject:
-        methods = ["generateContent", "countTokens"]
-        return {
-            "models": [
-                {"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods}
-                for name in self._names(caller)
-            ]
-        }
+    def _gemini_model(self, name: str, caller: Caller) -> JSONObject | None:
+        return _gemini(name) if name in self._names(caller) else None
 
     # ---- what happened
 
@@ -165,6 +165,12 @@ def _entry(name: str, owner: str) -> JSONObject:
     }
 
 
+def _gemini(name: str) -> JSONObject:
+    """One model as Gemini's clients read it."""
+    methods: list[JSONValue] = ["generateContent", "countTokens"]
+    return {"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods}
+
+
 def _line(record: Record) -> JSONObject:
     """One request among many."""
     return {name: getattr(record, name) for name in ("id", "face", "model", "plan", "requests", "error")}
@@ -178,6 +184,12 @@ def _version() -> str:
     from .. import __version__
 
     return __version__
+
+
+def _document() -> JSONObject:
+    from .openapi import document  # with some 60 types, which nobody else needs
+
+    return document(_version())
 
 
 def _ollama(name: str) -> JSONObject:

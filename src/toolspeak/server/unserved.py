@@ -1,0 +1,119 @@
+"""What clients ask for and is not served: an error in the words of their protocol that says what is.
+
+A client that tries embeddings, or pulls a model, gets no page of text that it cannot read. Where an SDK asks again
+after an error of the server, the status is 404, which it does not repeat. Above: `pages`. Below: `routes`.
+"""
+
+from __future__ import annotations
+
+from ..errors import ToolspeakError, UsageError
+from .routes import find, methods_of
+
+__all__ = ["MethodNotAllowed", "NotFound", "NotServed", "refusal"]
+
+#: The first word of a path below `/api/` that Ollama serves and we do not -> what it would do.
+_OLLAMA = {
+    "pull": "models are not fetched here",
+    "push": "models are not published here",
+    "create": "models are not made here",
+    "copy": "models are not copied here",
+    "delete": "models are not deleted here",
+    "blobs": "models are not made here",
+    "embed": "embeddings are not served here",
+    "embeddings": "embeddings are not served here",
+    "me": "there are no accounts here",
+    "signout": "there are no accounts here",
+}
+_OLLAMA_SERVED = "served are /api/chat, /api/generate, /api/tags, /api/show, /api/ps and /api/version"
+
+#: The first word of a path that OpenAI serves, below `/v1` or not.
+_OPENAI = {
+    "completions": "completions of a bare prompt are not served here",
+    "embeddings": "embeddings are not served here",
+    "moderations": "moderation is not served here",
+    "images": "pictures are not made here",
+    "videos": "films are not made here",
+    "audio": "speech is not served here",
+    "realtime": "realtime sessions are not served here",
+    "files": "files are not kept here",
+    "uploads": "files are not kept here",
+    "batches": "batches are not served here",
+    "fine_tuning": "models are not tuned here",
+    "vector_stores": "vector stores are not kept here",
+    "assistants": "assistants are not served here",
+    "threads": "assistants are not served here",
+    "conversations": "conversations are not kept here",
+    "containers": "containers are not served here",
+    "evals": "evaluations are not served here",
+    "rerank": "ranking is not served here",
+    # Behind the path of a request: an answer that was given before.
+    "responses": "earlier responses are not kept here",
+    "chat": "earlier answers are not kept here",
+}
+_OPENAI_SERVED = "served are /v1/chat/completions, /v1/responses and /v1/models"
+
+_ANTHROPIC = {
+    "messages": "batches are not served here",
+    "complete": "completions of a bare prompt are not served here",
+    "organizations": "organizations are not kept here",
+}
+_ANTHROPIC_SERVED = "served are /v1/messages, /v1/messages/count_tokens and /v1/models"
+
+_GEMINI_SERVED = "served are generateContent, streamGenerateContent and countTokens of a model, and /v1beta/models"
+
+_USUAL = "GET /openapi.json lists everything that is served"
+
+
+class NotFound(UsageError):
+    """Nothing is at this path. `shape` is the protocol in whose words that is told."""
+
+    status = 404
+    shape = "openai_chat"
+
+    def __init__(self, message: str, hint: str, shape: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.shape = shape or self.shape
+
+
+class MethodNotAllowed(NotFound):
+    """Something is at this path, but not for this method."""
+
+    status = 405
+
+
+class NotServed(ToolspeakError):
+    """Something that the protocol has and this server has not."""
+
+    status = 501
+    shape = "ollama"
+
+
+def refusal(method: str, path: str) -> NotFound | NotServed:
+    """Why nothing is served at this path by this method."""
+    methods = methods_of(path)
+    route = find(method if method in methods else methods[0], path) if methods else None
+    if route is not None and method in methods:
+        return NotFound(f"there is nothing at {path}, or nothing for this caller", _USUAL, route.shape)
+    if route is not None:
+        return MethodNotAllowed(f"{method} is not served at {path}", f"use {' or '.join(methods)}", route.shape)
+    head, _, rest = path.strip("/").partition("/")
+    if head == "v1beta":
+        return NotFound(f"{path} is not served here", _GEMINI_SERVED, "gemini")
+    if head == "api":
+        return _ollama(method, path, rest)
+    if head == "v1":
+        head, _, rest = rest.partition("/")
+    if head == "models" and ":" in rest:
+        return NotFound(f"{path} is not served here", _GEMINI_SERVED, "gemini")
+    if head in _ANTHROPIC:
+        return NotFound(_ANTHROPIC[head], _ANTHROPIC_SERVED, "anthropic")
+    if head in _OPENAI:
+        return NotFound(_OPENAI[head], _OPENAI_SERVED)
+    return NotFound(f"nothing is served at {method} {path}", _USUAL)
+
+
+def _ollama(method: str, path: str, rest: str) -> NotFound | NotServed:
+    reason = _OLLAMA.get(rest.partition("/")[0])
+    if reason is None:
+        return NotFound(f"nothing is served at {method} {path}", _OLLAMA_SERVED, "ollama")
+    return NotServed(reason, hint=_OLLAMA_SERVED)
