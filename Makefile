@@ -12,7 +12,7 @@ PYTEST_ARGS   ?=
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow check docs format bench fuzz mutate test-system clean lock
+.PHONY: help setup run test test-slow check docs format bench bench-proxy fuzz mutate test-system clean lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ format: $(STAMP) ## rewrite the files as `make check` wants them
 
 bench: $(STAMP) ## parsers against other parsers, hostile input, codec, engine, transport
 	@for bench in parsers codec engine transport; do $(BIN)/python bench/$$bench.py && echo; done
+
+bench-proxy: $(STAMP) ## the proxy beside other proxies, which are installed into .bench; needs Linux and cc
+	@$(BIN)/python bench/proxy.py
 
 fuzz: $(STAMP) ## random input for FUZZ_SECONDS (60)
 	@$(BIN)/python fuzz/fuzz_scanner.py --seconds $(FUZZ_SECONDS)

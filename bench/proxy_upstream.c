@@ -1,0 +1,287 @@
+/* A model service for the proxy benchmark: `upstream SECONDS`. Prints its port, then serves until the time is over.
+ *
+ * It speaks chat completions, streamed and not, and answers everything else with an empty object. What to say stands
+ * in the request, somewhere in its text:
+ *     @burst:N@       N chunks, one write each, as fast as they go
+ *     @paced:N:US@    N chunks, US microseconds apart
+ *     @call@          a call of the tool `get_weather`: natively where the request has `tools`, else as text in the
+ *                     fence that the request asks for
+ * Each streamed chunk carries the time at which it was written. One thread, one epoll, no copy of what it has sent.
+ */
+
+#include "proxy_wire.h"
+
+#define MOST_CONNECTIONS 4096
+#define ROOM (1 << 20)
+
+#define CHUNK_HEAD                                                                                                     \
+    "{\"id\":\"chatcmpl-9f2c7a1b3d5e\",\"object\":\"chat.completion.chunk\",\"created\":1790000000,"                   \
+    "\"model\":\"some-model-7b\",\"choices\":[{\"index\":0,\"delta\":"
+#define CHUNK_TAIL ",\"logprobs\":null,\"finish_reason\":"
+#define WHOLE_HEAD                                                                                                     \
+    "{\"id\":\"chatcmpl-9f2c7a1b3d5e\",\"object\":\"chat.completion\",\"created\":1790000000,"                         \
+    "\"model\":\"some-model-7b\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":"
+#define USAGE "\"usage\":{\"prompt_tokens\":30,\"completion_tokens\":6,\"total_tokens\":36}}"
+#define TEXT "\"It rains in Paris, and a coat is what you should wear.\""
+#define ARGUMENTS "{\\\"city\\\": \\\"Paris\\\"}"
+
+struct connection {
+    int fd;
+    char *in;      /* what has come of a request */
+    size_t size;
+    char *out;     /* what could not be written yet */
+    size_t out_size;
+    int left;      /* chunks of a paced stream that are still to come */
+    uint64_t due, every;
+    int streaming;
+};
+
+static int poller;
+static struct connection *connections[MOST_CONNECTIONS];
+
+static void watch(struct connection *c, int writing) {
+    struct epoll_event event = {.events = EPOLLIN | (writing ? EPOLLOUT : 0), .data.fd = c->fd};
+    epoll_ctl(poller, EPOLL_CTL_MOD, c->fd, &event);
+}
+
+static void drop(struct connection *c) {
+    connections[c->fd] = NULL;
+    close(c->fd);
+    free(c->in);
+    free(c->out);
+    free(c);
+}
+
+static void say(struct connection *c, const char *data, size_t size) {
+    if (!c->out_size) {
+        ssize_t sent = send(c->fd, data, size, MSG_NOSIGNAL);
+        if (sent < 0 && errno != EAGAIN) return;
+        if (sent > 0) data += sent, size -= (size_t)sent;
+        if (!size) return;
+        watch(c, 1);
+    }
+    c->out = realloc(c->out, c->out_size + size);
+    memcpy(c->out + c->out_size, data, size);
+    c->out_size += size;
+}
+
+static void flush(struct connection *c) {
+    ssize_t sent = send(c->fd, c->out, c->out_size, MSG_NOSIGNAL);
+    if (sent <= 0) return;
+    memmove(c->out, c->out + sent, c->out_size - (size_t)sent);
+    c->out_size -= (size_t)sent;
+    if (!c->out_size) watch(c, 0);
+}
+
+/* One server-sent event, as one chunk of HTTP. */
+static void event(struct connection *c, const char *data) {
+    char wire[1024];
+    size_t size = strlen(data) + 8;
+    int n = snprintf(wire, sizeof wire, "%zx\r\ndata: %s\n\n\r\n", size, data);
+    say(c, wire, (size_t)n);
+}
+
+static void stamped(struct connection *c) {
+    char data[512];
+    snprintf(data, sizeof data, CHUNK_HEAD "{\"content\":\"t=%0*llu words \"}" CHUNK_TAIL "null}]}", STAMP_DIGITS,
+             (unsigned long long)(now_ns() % 10000000000000000ull));
+    event(c, data);
+}
+
+static void end_stream(struct connection *c, const char *reason) {
+    char data[512];
+    snprintf(data, sizeof data, CHUNK_HEAD "{}" CHUNK_TAIL "\"%s\"}]}", reason);
+    event(c, data);
+    event(c, "{\"id\":\"chatcmpl-9f2c7a1b3d5e\",\"object\":\"chat.completion.chunk\",\"created\":1790000000,"
+             "\"model\":\"some-model-7b\",\"choices\":[]," USAGE);
+    event(c, "[DONE]");
+    say(c, "0\r\n\r\n", 5);
+    c->streaming = 0;
+}
+
+static void begin_stream(struct connection *c) {
+    static const char head[] = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n"
+                               "transfer-encoding: chunked\r\n\r\n";
+    say(c, head, sizeof head - 1);
+    event(c, CHUNK_HEAD "{\"role\":\"assistant\",\"content\":\"\"}" CHUNK_TAIL "null}]}");
+    c->streaming = 1;
+}
+
+static void whole(struct connection *c, const char *message, const char *reason) {
+    char body[2048], wire[4096];
+    int size = snprintf(body, sizeof body, WHOLE_HEAD "%s},\"logprobs\":null,\"finish_reason\":\"%s\"}]," USAGE, message,
+                        reason);
+    int n = snprintf(wire, sizeof wire,
+                     "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s", size, body);
+    say(c, wire, (size_t)n);
+}
+
+/* The answer that is a call, as the request wants it. */
+static void call(struct connection *c, const char *body, int stream) {
+    if (strstr(body, "\"tools\":")) {
+        const char *made = "[{\"index\":0,\"id\":\"call_1\",\"type\":\"function\",\"function\":"
+                           "{\"name\":\"get_weather\",\"arguments\":\"" ARGUMENTS "\"}}]";
+        char data[1024];
+        if (!stream) {
+            snprintf(data, sizeof data, "null,\"tool_calls\":%s", made);
+            whole(c, data, "tool_calls");
+            return;
+        }
+        begin_stream(c);
+        snprintf(data, sizeof data, CHUNK_HEAD "{\"tool_calls\":%s}" CHUNK_TAIL "null}]}", made);
+        event(c, data);
+        end_stream(c, "tool_calls");
+        return;
+    }
+    const char *asked = NULL, *at = body;
+    while ((at = strstr(at, "json action "))) asked = at += 12;
+    char mark[16] = "", text[512];
+    if (asked) snprintf(mark, sizeof mark, " %.6s", asked);
+    snprintf(text, sizeof text,
+             "\"```json action%s\\n{\\\"tool\\\": \\\"get_weather\\\", \\\"parameters\\\": " ARGUMENTS "}\\n```\"", mark);
+    if (!stream) {
+        whole(c, text, "stop");
+        return;
+    }
+    char data[1024];
+    begin_stream(c);
+    snprintf(data, sizeof data, CHUNK_HEAD "{\"content\":%s}" CHUNK_TAIL "null}]}", text);
+    event(c, data);
+    end_stream(c, "stop");
+}
+
+static void answer(struct connection *c, const char *body) {
+    int stream = strstr(body, "\"stream\":true") || strstr(body, "\"stream\": true");
+    int count = 0, every = 0;
+    const char *burst = strstr(body, "@burst:"), *paced = strstr(body, "@paced:");
+    if (strstr(body, "@call@")) {
+        call(c, body, stream);
+    } else if (stream && burst && sscanf(burst, "@burst:%d@", &count) == 1) {
+        begin_stream(c);
+        for (int i = 0; i < count; i++) stamped(c);
+        end_stream(c, "stop");
+    } else if (stream && paced && sscanf(paced, "@paced:%d:%d@", &count, &every) == 2) {
+        begin_stream(c);
+        c->left = count;
+        c->every = (uint64_t)every * 1000;
+        c->due = now_ns() + c->every;
+    } else if (stream) {
+        begin_stream(c);
+        event(c, CHUNK_HEAD "{\"content\":" TEXT "}" CHUNK_TAIL "null}]}");
+        end_stream(c, "stop");
+    } else {
+        whole(c, TEXT, "stop");
+    }
+}
+
+/* Every whole request in the buffer. */
+static void requests(struct connection *c) {
+    for (;;) {
+        char *end = memmem(c->in, c->size, "\r\n\r\n", 4);
+        if (!end) return;
+        *end = 0;
+        char *length = strcasestr(c->in, "content-length:");
+        size_t head = (size_t)(end - c->in) + 4, body = length ? strtoul(length + 15, NULL, 10) : 0;
+        if (!length && strcasestr(c->in, "transfer-encoding:")) {
+            /* Chunked: whole when the last chunk is there. */
+            char *last = memmem(c->in + head, c->size - head, "\r\n0\r\n\r\n", 7);
+            if (!last) {
+                *end = '\r';
+                return;
+            }
+            body = (size_t)(last + 7 - (c->in + head));
+        }
+        if (c->size < head + body) {
+            *end = '\r';
+            return;
+        }
+        int model = !strncmp(c->in, "POST ", 5);
+        char kept = c->in[head + body];
+        c->in[head + body] = 0;
+        if (model) {
+            answer(c, c->in + head);
+        } else {
+            static const char other[] = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
+            say(c, other, sizeof other - 1);
+        }
+        c->in[head + body] = kept;
+        memmove(c->in, c->in + head + body, c->size - head - body);
+        c->size -= head + body;
+    }
+}
+
+static void readable(struct connection *c) {
+    ssize_t got = recv(c->fd, c->in + c->size, ROOM - 1 - c->size, 0);
+    if (got == 0 || (got < 0 && errno != EAGAIN)) {
+        drop(c);
+        return;
+    }
+    if (got > 0) {
+        c->size += (size_t)got;
+        requests(c);
+    }
+}
+
+static void arrivals(int listener) {
+    int fd;
+    while ((fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) >= 0) {
+        if (fd >= MOST_CONNECTIONS) {
+            close(fd);
+            continue;
+        }
+        prompt(fd);
+        struct connection *c = connections[fd] = calloc(1, sizeof *c);
+        c->fd = fd;
+        c->in = malloc(ROOM);
+        struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+        epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event);
+    }
+}
+
+/* What is due of the paced streams; gives the milliseconds until the next. */
+static int pace(void) {
+    uint64_t now = now_ns(), next = now + 100000000u;
+    for (int fd = 0; fd < MOST_CONNECTIONS; fd++) {
+        struct connection *c = connections[fd];
+        if (!c || !c->streaming) continue;
+        if (c->due <= now) {
+            stamped(c);
+            c->due += c->every;
+            if (--c->left == 0) {
+                end_stream(c, "stop");
+                continue;
+            }
+        }
+        if (c->due < next) next = c->due;
+    }
+    return next <= now ? 0 : (int)((next - now) / 1000000);
+}
+
+int main(int argc, char **argv) {
+    uint64_t until = now_ns() + (uint64_t)(argc > 1 ? atoi(argv[1]) : 600) * 1000000000u;
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0), one = 1;
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    struct sockaddr_in at = loopback(0);
+    socklen_t size = sizeof at;
+    if (bind(listener, (struct sockaddr *)&at, sizeof at) || listen(listener, 1024)) die("listen");
+    getsockname(listener, (struct sockaddr *)&at, &size);
+    printf("%d\n", ntohs(at.sin_port));
+    fflush(stdout);
+    poller = epoll_create1(0);
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = listener};
+    epoll_ctl(poller, EPOLL_CTL_ADD, listener, &event);
+    struct epoll_event ready[256];
+    while (now_ns() < until) {
+        int n = epoll_wait(poller, ready, 256, pace());
+        for (int i = 0; i < n; i++) {
+            int fd = ready[i].data.fd;
+            if (fd == listener) {
+                arrivals(listener);
+                continue;
+            }
+            if (connections[fd] && ready[i].events & EPOLLOUT) flush(connections[fd]);
+            if (connections[fd] && ready[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR)) readable(connections[fd]);
+        }
+    }
+    return 0;
+}
