@@ -57,6 +57,7 @@ READ: dict[str, tuple[Any, Tool]] = {
         {"type": "mcp", "name": "m"},
         Tool("m", kind="mcp", extra={"type": "mcp", "name": "m"}),
     ),
+    "a type of nothing": ({"type": None, "name": "f"}, Tool("f")),
     "any mapping": (MappingProxyType({"name": "f"}), Tool("f")),
 }
 
@@ -119,6 +120,14 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "no name": ([{"description": "x"}], "a tool needs a `name`"),
     "an empty name": ([{"name": ""}], "a tool needs a `name`"),
     "a name that is no text": ([{"name": 7}], "a tool needs a `name`"),
+    "a type that is no text": ([{"type": [], "name": "f"}], "the `type` of a tool must be a string, not `list`"),
+    "a group without a name": ([{"type": "namespace", "tools": []}], "a namespace of tools needs a `name`"),
+    "a group with an odd name": ([{"type": "namespace", "name": 5, "tools": []}], "a namespace of tools needs a `name`"),
+    "a group of a name": ([{"type": "namespace", "name": "n", "tools": ["f"]}], "a tool must be an object, not `str`"),
+    "a group in a group": (
+        [{"type": "namespace", "name": "n", "tools": [{"type": "namespace", "name": "m", "tools": []}]}],
+        "the namespace `n` holds another",
+    ),
     "no name inside": ([{"name": "f", "function": {}}], "a tool needs a `name`"),
 }
 

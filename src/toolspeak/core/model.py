@@ -215,12 +215,15 @@ class Usage(msgspec.Struct, frozen=True):
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
+    #: Of the output tokens, those that the model thought in.
+    reasoning_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
             self.cached_tokens + other.cached_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
         )
 
 
@@ -247,17 +250,24 @@ def _tools_in(tool: Tool | Mapping[str, JSONValue]) -> Iterable[Tool]:
         return (tool,)
     if not isinstance(tool, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError(f"a tool must be an object, not `{type(tool).__name__}`")
-    kind = tool.get("type", "function")
+    kind = "function" if tool.get("type") is None else tool["type"]
+    if not isinstance(kind, str):
+        raise UsageError(f"the `type` of a tool must be a string, not `{type(kind).__name__}`")
     if kind == "namespace" and is_array(tool.get("tools")):
-        return [_in_namespace(tool["name"], inner) for inner in tools_from(tool["tools"]) or ()]
+        return _in_namespace(tool.get("name"), tool["tools"])
     if kind in ("function", "custom"):
         return (_named_tool(tool, kind),)
-    return (Tool(str(tool.get("name") or kind), kind=str(kind), extra=dict(tool)),)
+    return (Tool(str(tool.get("name") or kind), kind=kind, extra=dict(tool)),)
 
 
-def _in_namespace(namespace: JSONValue, tool: Tool) -> Tool:
-    name = f"{namespace}{_NAMESPACE_SEPARATOR}{tool.name}"
-    return msgspec.structs.replace(tool, name=name, namespace=str(namespace))
+def _in_namespace(namespace: JSONValue, tools: list[JSONValue]) -> Iterable[Tool]:
+    if not isinstance(namespace, str) or not namespace:
+        raise UsageError("a namespace of tools needs a `name`")
+    if any(is_object(tool) and tool.get("type") == "namespace" for tool in tools):
+        raise UsageError(f"the namespace `{namespace}` holds another, and none can")
+    for tool in tools_from(tools) or ():
+        name = f"{namespace}{_NAMESPACE_SEPARATOR}{tool.name}"
+        yield msgspec.structs.replace(tool, name=name, namespace=namespace)
 
 
 def _named_tool(tool: Mapping[str, JSONValue], kind: str) -> Tool:
