@@ -6,6 +6,7 @@ embeds the server. Below: `routes`, `exchange`, `pages`, `guard`.
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import MutableMapping
 from typing import Any
@@ -18,8 +19,10 @@ from .faces import face
 from .gateway import Gateway
 from .guard import Guard
 from .limits import Limits
+from .operation import PAGES, Ending, Operation
 from .pages import Pages
 from .routes import Route, find
+from .trips import CURRENT, Trip
 
 __all__ = ["App"]
 
@@ -29,6 +32,10 @@ _KEPT_RECORDS = 500
 _NO_FACE = "openai_chat"
 #: Who is told to speak another protocol is told which.
 _UPGRADES: dict[int, Headers] = {426: [(b"upgrade", b"HTTP/1.1"), (b"connection", b"upgrade")]}
+
+
+#: Whoever counts sees the names of all models.
+_EVERYBODY = Caller(admin=True)
 
 
 class NoWebSocket(UsageError):
@@ -42,6 +49,7 @@ class App:
 
     Args:
         keep_alive: seconds after which a silent stream says something.
+        operation: what counts the requests and decides when they must end.
     """
 
     def __init__(
@@ -50,8 +58,11 @@ class App:
         guard: Guard | None = None,
         limits: Limits | None = None,
         keep_alive: float = KEEP_ALIVE_SECONDS,
+        operation: Operation | None = None,
     ) -> None:
         self._gateway = gateway
+        self.operation = operation or Operation()
+        self.operation.metrics.names = self._model_names
         self._keep_alive = keep_alive
         self._guard = guard or Guard()
         self._limits = limits or Limits()
@@ -62,7 +73,11 @@ class App:
     async def replace(self, gateway: Gateway) -> None:
         """From now on, requests go through another gateway; those under way end where they began."""
         old, self._gateway = self._gateway, gateway
+        self.operation.metrics.forget_names()
         await old.retire()
+
+    def _model_names(self) -> frozenset[str]:
+        return frozenset(self._gateway.models(_EVERYBODY))
 
     async def close(self) -> None:
         """Free what is held; for whoever runs it without a server that does."""
@@ -78,7 +93,16 @@ class App:
             await send({"type": "websocket.close", "code": 1008})
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        trip = Trip(scope, send)
+        CURRENT.set(trip)
         route = find(scope["method"], scope["path"])
+        try:
+            await self._routed(route, trip, scope, receive)
+        finally:
+            self.operation.answered(trip, route)
+
+    async def _routed(self, route: Route | None, trip: Trip, scope: Scope, receive: Receive) -> None:
+        send: Send = trip.send
         spoken = route.shape if route is not None else _NO_FACE
         if scope["method"] == "HEAD":
             send = _without_body(send)
@@ -88,21 +112,31 @@ class App:
                 _refuse_websocket(scope)
                 await self._pages.missing(scope, send)
             elif route.face:
-                await self._answer(route, caller, scope, receive, send)
+                await self._answer(route, caller, trip, receive, send)
+            elif route.page in PAGES:
+                await self.operation.show(route.page, send)
             else:
                 await self._pages.show(route, caller, scope, receive, send)
         except ToolspeakError as error:
             status, body = face(spoken).error(error)
             await respond(send, status, body, headers=[*error_headers(error), *_UPGRADES.get(status, ())])
 
-    async def _answer(self, route: Route, caller: Caller, scope: Scope, receive: Receive, send: Send) -> None:
-        gateway = self._gateway
+    async def _answer(self, route: Route, caller: Caller, trip: Trip, receive: Receive, send: Send) -> None:
+        gateway, scope = self._gateway, trip.scope
         spoken = face(route.face, scope["query_string"])
         exchange = Exchange(gateway, spoken, scope, receive, send, self._keep_alive)
-        with self._limits.counted(caller.key), gateway.lease():
-            await exchange.answer(route.fields, caller)
-        if exchange.record is not None:
-            self._keep(exchange.tenant, exchange.record)
+        trip.named(exchange.id)
+        try:
+            with self._limits.counted(caller.key), gateway.lease(), self.operation.running():
+                await exchange.answer(route.fields, caller)
+        except asyncio.CancelledError:
+            if not self.operation.breaks_off():
+                raise
+            await exchange.end(Ending("the server ends", hint="ask again: another one may answer"))
+        finally:
+            if exchange.record is not None:
+                self._keep(exchange.tenant, exchange.record)
+                self.operation.requested(trip, exchange.record, exchange.waited, exchange.provider)
 
     def _keep(self, tenant: str, record: Record) -> None:
         self._records[tenant, record.id] = record

@@ -13,6 +13,7 @@ from typing import cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from .guard import MOST_HEADERS
+from .trips import STALLS, Stalls
 
 __all__ = ["CarefulProtocol"]
 
@@ -31,6 +32,7 @@ class CarefulProtocol(HttpToolsProtocol):
     #: Seconds in which a client that is too slow must take some of what waits for it.
     write_seconds = 60.0
 
+    _stalls = Stalls()
     _stalled: asyncio.TimerHandle | None = None
     _timer: asyncio.TimerHandle | None = None
     #: Bytes of a head that is not complete; None while there is none.
@@ -67,11 +69,13 @@ class CarefulProtocol(HttpToolsProtocol):
         """The client does not take what it asked for; who holds it up for ever is dropped, with all that is kept."""
         super().pause_writing()
         self._moves()
+        self._stalls.begin()
         self._stalled = self.loop.call_later(self.write_seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
         """It does again."""
         self._moves()
+        self._stalls.end()
         super().resume_writing()
 
     def _moves(self) -> None:
@@ -82,6 +86,8 @@ class CarefulProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         self._complete = False
         super().on_message_begin()
+        self._stalls = Stalls()
+        cast("dict[str, object]", self.scope)[STALLS] = self._stalls
 
     def on_headers_complete(self) -> None:
         self._head = None
