@@ -20,6 +20,8 @@ from .upstreams.seam import Upstream, shorten
 __all__ = ["Model", "Reached", "codec_of", "reach"]
 
 Model: TypeAlias = str | ModelFunction | Upstream
+#: The provider whose models run here.
+_EMBEDDED = "embedded"
 #: The names of protocols in the table of providers, and of their codecs.
 _CODECS = {
     "openai": "openai_chat",
@@ -72,12 +74,24 @@ def _by_name(model: str, base_url: str, api_key: str, config: Config, plugins: P
     if factory is not None:
         own = _made(factory, end.provider, {"model": end.model, "base_url": end.base_url, "api_key": key})
         return Reached(end.provider, end.model, end.base_url, str(getattr(own, "protocol", "openai_chat")), own)
+    if end.provider == _EMBEDDED and not end.base_url:
+        return _embedded(end.model, config)
     if not end.base_url:
         hint = "pass `base_url`, or use a provider that the table of capabilities knows"
         raise UsageError(f"nobody knows where `{model or 'the model'}` is", hint=hint)
     protocol = codec_of(end.protocol)
     upstream = HttpUpstream(end.base_url, key, protocol, provider=end.provider)
     return Reached(end.provider, end.model, end.base_url, protocol, upstream)
+
+
+def _embedded(model: str, config: Config, adapter: str = "") -> Reached:
+    """The model that runs here; its weights are fetched with the first request, if nobody did before."""
+    from .upstreams.embedded import EmbeddedUpstream, recipe_for
+    from .upstreams.weights import DEFAULT, obtain
+
+    recipe = recipe_for(model, adapter)
+    own = EmbeddedUpstream(recipe, lambda: obtain(DEFAULT, config.cache_folder, config.environment()))
+    return Reached(own.provider, recipe.name, "", own.protocol, own)
 
 
 def _made(factory: Callable[..., Upstream], provider: str, arguments: dict[str, str]) -> Upstream:

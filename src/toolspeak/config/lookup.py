@@ -50,6 +50,8 @@ class Config:
     _environment: Mapping[str, str]
     #: Where the little that must be remembered is kept.
     state_file: Path
+    #: Where what can be fetched again is kept.
+    cache_folder: Path
 
     def __repr__(self) -> str:
         return f"<Config from {', '.join(layer.where or layer.source for layer in self._layers)}>"
@@ -100,6 +102,10 @@ class Config:
         )
 
     # ---- for the other parts
+
+    def environment(self) -> Mapping[str, str]:
+        """The environment of programs that are started."""
+        return dict(self._environment)
 
     def overrides(self) -> tuple[tuple[str, Overrides], ...]:
         """What is said about capabilities, for `Capabilities.configure`: the strongest source last."""

@@ -57,7 +57,9 @@ def load(
     if project:
         files.insert(0, _project_layer(cwd or Path.cwd(), _state_file((*stronger, user), environment), notes))
     layers = (*stronger, *files)
-    return Config(layers, tuple(notes), environment, _state_file(layers, environment))
+    return Config(
+        layers, tuple(notes), environment, _state_file(layers, environment), _folder(environment, "CACHE")
+    )
 
 
 def _environment_layer(environment: Mapping[str, str], notes: list[Note]) -> Layer:
@@ -224,10 +226,14 @@ def _state_file(layers: tuple[Layer, ...], environment: Mapping[str, str]) -> Pa
     return Path(named).expanduser() if named else _folder(environment, "STATE") / "state.json"
 
 
-def _folder(environment: Mapping[str, str], kind: Literal["CONFIG", "STATE"]) -> Path:
+#: Where files of a kind lie if nobody says otherwise.
+_USUAL = {"CACHE": ".cache", "CONFIG": ".config", "STATE": ".local/state"}
+
+
+def _folder(environment: Mapping[str, str], kind: Literal["CACHE", "CONFIG", "STATE"]) -> Path:
     """The user's folder for files of that kind."""
     home = Path(environment.get("HOME") or Path.home())
-    default = home / (".config" if kind == "CONFIG" else ".local/state")
+    default = home / _USUAL[kind]
     named = environment.get("APPDATA" if sys.platform == "win32" else f"XDG_{kind}_HOME", "")
     # A relative path is to be ignored, says the XDG base directory specification.
     return (Path(named) if Path(named).is_absolute() else default) / "toolspeak"
