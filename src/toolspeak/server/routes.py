@@ -14,7 +14,7 @@ import msgspec
 from ..core.model import JSONValue
 from .auth import Level
 
-__all__ = ["Route", "every", "find"]
+__all__ = ["Route", "every", "find", "methods_of"]
 
 
 class Route(msgspec.Struct, frozen=True):
@@ -52,6 +52,7 @@ _PAGES = {
     "/": "root",
     "/version": "version",
     "/openapi.json": "openapi",
+    "/docs": "docs",
     "/models": "models",
     "/v1/models": "models",
     "/v1beta/models": "gemini_models",
@@ -69,6 +70,7 @@ _POST_PAGES = {
 _TABLE: dict[tuple[str, str], Route] = {
     **{("POST", prefix + path): Route(face=face) for path, face in _MODEL_REQUESTS.items() for prefix in ("", "/v1")},
     ("POST", "/api/chat"): Route(face="ollama"),
+    ("POST", "/api/generate"): Route(face="ollama_generate"),
     **{(method, path): Route(page=page) for path, page in _PAGES.items() for method in ("GET", "HEAD")},
     **{("POST", path): Route(page=page) for path, page in _POST_PAGES.items()},
     **{
@@ -85,6 +87,8 @@ _TABLE: dict[tuple[str, str], Route] = {
 }
 
 _GEMINI_ACTIONS = {"generateContent": False, "streamGenerateContent": True}
+#: Where one model is shown, and in whose words.
+_ITEMS = {"/v1/models/": "model", "/models/": "model", "/v1beta/models/": "gemini_model"}
 _RECORDS = "/toolspeak/requests/"
 
 
@@ -118,6 +122,15 @@ def find(method: str, path: str) -> Route | None:
     return None
 
 
+#: Every method that some route has.
+_METHODS = ("GET", "HEAD", "POST", "DELETE")
+
+
+def methods_of(path: str) -> tuple[str, ...]:
+    """The methods that something is served by at this path; none when it is no path of ours."""
+    return tuple(method for method in _METHODS if find(method, path) is not None)
+
+
 def _gemini(path: str) -> Route | None:
     """`/v1beta/models/NAME:generateContent`, under any prefix that clients use."""
     head, found, name = path.partition("/models/")
@@ -132,9 +145,9 @@ def _gemini(path: str) -> Route | None:
 
 
 def _item(path: str) -> Route | None:
-    for prefix in ("/v1/models/", "/models/", "/v1beta/models/"):
+    for prefix, page in _ITEMS.items():
         if path.startswith(prefix) and len(path) > len(prefix):
-            return Route(page="model", fields={"model": path[len(prefix) :]})
+            return Route(page=page, fields={"model": path[len(prefix) :]})
     if path.startswith(_RECORDS):
         return Route(page="record", fields={"id": path[len(_RECORDS) :]})
     return None
