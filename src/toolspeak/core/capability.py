@@ -59,6 +59,8 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     #: The dialect that the model is asked to speak. Default: the `json action` fence, which needs no training; a
     #: family trained on another plain-text format follows that one better.
     dialect: str = "action"
+    #: How calls are asked for as text. Default: as the mode has it; another where a model is known to do better so.
+    plan: Literal["", "inline", "decision", "envelope"] = ""
     #: Whether there is a system role. Default true; false where templates refuse one or drop it: the contract then
     #: goes into the first user message.
     system_role: bool = True

@@ -204,9 +204,10 @@ _UNCONSTRAINED = "envelope.unconstrained"
 
 def _emulation(settings: Settings, profile: Profile, default: Emulation) -> tuple[Emulation, str]:
     """How to emulate, and a remark when that is not what was asked for."""
-    if settings.plan == "envelope" and not profile.constraint:
+    wanted = settings.plan or profile.plan or default
+    if wanted == "envelope" and not profile.constraint:
         return "inline", "; inline instead of the envelope asked for, since the upstream is not known to enforce one"
-    return settings.plan or default, ""
+    return wanted, ""
 
 
 def _functions(request: Request) -> bool:
