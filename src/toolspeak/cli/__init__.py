@@ -16,7 +16,9 @@ __all__ = ["main"]
 #: Command -> module that holds a click command named `command`.
 _COMMANDS = {
     "config": "toolspeak.cli.config",
+    "env": "toolspeak.cli.env",
     "keys": "toolspeak.cli.keys",
+    "launch": "toolspeak.cli.launch",
     "parse": "toolspeak.cli.parse",
     "serve": "toolspeak.cli.serve",
     "strategy": "toolspeak.cli.config_strategy",
