@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import toolspeak as ts
 from tests.server.asgi import HELLO, Parrot, Team, ask, bearer, gateway, line, run
-from tests.server.players import END, Script, talker, words
+from tests.server.players import Script, talker, words
 from tests.server.speakers import SPEAKERS
 from toolspeak.core.model import Note
 from toolspeak.core.strategy import Settings

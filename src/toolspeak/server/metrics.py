@@ -23,6 +23,7 @@ __all__ = ["CONTENT_TYPE", "Metrics", "exposition"]
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 #: Where a name is nobody's, or one too many.
 OTHER = "other"
+_TOLD = {status: str(status) for status in range(100, 600)}
 #: Models that are told apart. Brokers list thousands; nobody uses so many.
 _MOST_MODELS = 200
 #: Values of a label that come from our own code, in case some are made from more than a fixed list.
@@ -72,14 +73,14 @@ class Metrics:
 
     def responded(self, route: str, status: int) -> None:
         """Something was answered."""
-        table, labels = self.numbers.responses, (route, str(status))
+        table, labels = self.numbers.responses, (route, _TOLD.get(status, OTHER))
         table[labels] = table.get(labels, 0) + 1
 
     def requested(self, record: Record, status: int, whole: float, first: float, added: float) -> None:
         """A model request was answered: what happened, and the seconds that it took."""
         attempts = record.trace.attempts
         model = self.model(attempts[-1].request.model if attempts else record.model)
-        labels = (record.face, model, record.plan, _tools(record), str(status))
+        labels = (record.face, model, record.plan, _tools(record), _TOLD.get(status, OTHER))
         table = self.numbers.requests
         table[labels] = table.get(labels, 0) + 1
         timing = self.numbers.timing((model, record.plan))
@@ -121,9 +122,9 @@ class Metrics:
 
     def model(self, name: str) -> str:
         """The label of a model: its name if it is known here, else `other`."""
-        label = self._models.get(name)
-        if label is not None:
-            return label
+        return self._models.get(name) or self._found(name)
+
+    def _found(self, name: str) -> str:
         now = self._clock()
         if now - self._looked >= _FRESH:
             self._looked = now

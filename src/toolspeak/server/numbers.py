@@ -81,7 +81,8 @@ class Numbers(msgspec.Struct):
 
     def timing(self, labels: Labels) -> Timing:
         """The timing of a model and a plan."""
-        return self.timings.get(labels) or self.timings.setdefault(labels, Timing())
+        found = self.timings.get(labels)
+        return found if found is not None else self.timings.setdefault(labels, Timing())
 
     def add(self, other: Numbers) -> None:
         """Count what another has counted."""
