@@ -122,6 +122,11 @@ class Asking:
 
     def request(self, phase: PhaseName) -> Request:
         """What goes upstream in this phase."""
+        made = self._made(phase)
+        whole = made.stream and phase != "relay" and not self._plan.profile.streams
+        return msgspec.structs.replace(made, stream=False) if whole else made
+
+    def _made(self, phase: PhaseName) -> Request:
         match phase:
             case "relay":
                 return self._request

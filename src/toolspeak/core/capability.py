@@ -71,6 +71,11 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     constraint: Constraint = ""
     #: Whether one turn may hold several calls. Default true; false for models that garble the second one.
     parallel: bool = True
+    #: Whether a choice of tools that demands a call is enforced where tools are native. Default true; where it is not,
+    #: such a request is emulated.
+    required: bool = True
+    #: Whether answers come in pieces. Default true; false where a request for a stream is refused, or gets one piece.
+    streams: bool = True
     #: How many stop sequences a request may carry. Default 4, the least that the usual hosts take; 0 where any is
     #: refused, as reasoning models do.
     max_stop: Annotated[int, msgspec.Meta(ge=0)] = 4
@@ -375,7 +380,8 @@ class Capabilities:
     def __init__(self, table: Table | None = None) -> None:
         self._table = table if table is not None else builtin_table()
         self._aliases = {alias: row.name for row in self._table.providers.values() for alias in row.aliases}
-        self._learned: dict[tuple[str, str, str], _Layer] = {}
+        #: What was learned of a model, by the rule that it is told by.
+        self._learned: dict[tuple[str, str, str], dict[str, _Layer]] = {}
         self._configured: tuple[tuple[str, Overrides], ...] = ()
         self._api = Overrides()
         self._remembered: dict[tuple[str, str, str], Found] = {}
@@ -440,11 +446,20 @@ class Capabilities:
         self._remembered.clear()
 
     def learn(
-        self, provider: str, model: str, base_url: str, what: Capability | Mapping[str, JSONValue], why: str
+        self,
+        provider: str,
+        model: str,
+        base_url: str,
+        what: Capability | Mapping[str, JSONValue],
+        why: str,
+        rule: Literal["probe", "learned"] = "learned",
     ) -> None:
-        """Take what the model's own behaviour has shown, until `forget`."""
-        layer = _Layer("learned", _fields(what, f"what was learned of `{model}`"), why)
-        self._learned[self.canonical(provider), model, _place(base_url)] = layer
+        """Take what the model's own behaviour has shown, until `forget`: in a probe, or, which counts more, in use."""
+        layer = _Layer(rule, _fields(what, f"what was learned of `{model}`"), why)
+        key = (self.canonical(provider), model, _place(base_url))
+        if key not in self._learned and len(self._learned) >= _MOST_REMEMBERED:
+            del self._learned[next(iter(self._learned))]  # names come from outside: the oldest goes
+        self._learned.setdefault(key, {})[rule] = layer
         self._remembered.clear()
 
     def forget(self, provider: str, model: str, base_url: str) -> None:
@@ -477,9 +492,8 @@ class Capabilities:
         name = f"{provider}:{model}".lower()
         yield from self._family(model.lower() if row else name)
         yield from self._from_table(row, provider, name, base_url)
-        learned = self._learned.get((provider, model, _place(base_url)))
-        if learned is not None:
-            yield learned
+        learned = self._learned.get((provider, model, _place(base_url)), {})
+        yield from (learned[rule] for rule in ("probe", "learned") if rule in learned)
         for source, overrides in (*self._configured, ("override", self._api)):
             yield from _said(source, overrides, provider, name, base_url)
 

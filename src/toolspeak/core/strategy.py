@@ -70,6 +70,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     contract_budget: Annotated[int, msgspec.Meta(ge=1)] = DEFAULT_CONTRACT_BUDGET
     #: Find calls that a native answer holds as text.
     rescue: bool = True
+    #: When to find out by asking what a model can do: in the background at its first use, at the start of the server,
+    #: or never. Empty: at first use where the upstream is on this machine, never where it may cost money.
+    probe: Literal["", "first-use", "startup", "off"] = ""
 
     def __post_init__(self) -> None:
         checked(Settings, msgspec.structs.asdict(self), "the settings")
@@ -170,6 +173,9 @@ def _way(request: Request, found: Found, settings: Settings) -> _Way:
             return _emulated(request, found, settings, "mode.force", "mode is force")
         case "auto" if found.profile.capability == "none":
             return _emulated(request, found, settings, found.rule, f"no native calling: {found.why}")
+        case "auto" if request.tool_choice.demands and not found.profile.required and _functions(request):
+            why = "a call is demanded, and natively that is not enforced"
+            return _emulated(request, found, settings, "required", why)
         case _:
             why = f"native calling ({found.profile.capability}): {found.why}"
             return _Way("native", found.rule, why, rescue=_may_call(request))
