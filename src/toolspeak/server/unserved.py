@@ -59,6 +59,8 @@ _ANTHROPIC = {
 }
 _ANTHROPIC_SERVED = "served are /v1/messages, /v1/messages/count_tokens and /v1/models"
 
+#: What a path that asks something of one of Gemini's models holds, besides a colon.
+_ACTION = "/models/"
 _GEMINI_SERVED = "served are generateContent, streamGenerateContent and countTokens of a model, and /v1beta/models"
 
 _USUAL = "GET /openapi.json lists everything that is served"
@@ -90,6 +92,8 @@ class NotServed(ToolspeakError):
 
 def refusal(method: str, path: str) -> NotFound | NotServed:
     """Why nothing is served at this path by this method."""
+    if method == "POST" and _ACTION in path and ":" in path:
+        return NotFound(f"{path} is not served here", _GEMINI_SERVED, "gemini")
     methods = methods_of(path)
     route = find(method if method in methods else methods[0], path) if methods else None
     if route is not None and method in methods:
@@ -103,8 +107,6 @@ def refusal(method: str, path: str) -> NotFound | NotServed:
         return _ollama(method, path, rest)
     if head == "v1":
         head, _, rest = rest.partition("/")
-    if head == "models" and ":" in rest:
-        return NotFound(f"{path} is not served here", _GEMINI_SERVED, "gemini")
     if head in _ANTHROPIC:
         return NotFound(_ANTHROPIC[head], _ANTHROPIC_SERVED, "anthropic")
     if head in _OPENAI:
