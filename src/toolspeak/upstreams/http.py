@@ -60,6 +60,32 @@ class HttpUpstream(Service):
             elif not loop.is_closed():
                 loop.call_soon_threadsafe(pool.close)
 
+    async def aside(self, target: str, payload: bytes = b"", *, seconds: float = 5.0, most: int = 1 << 20) -> bytes:
+        """What the host answers beside the protocol, at this absolute path: by GET, or by POST with a payload.
+
+        Raises:
+            UpstreamError: not with status 200, or not in that time; more than `most` bytes are not read.
+        """
+        if not target.isascii() or not target.isprintable() or " " in target:
+            raise UpstreamError("the path of the request holds a character that it cannot hold")
+        length = b"Content-Length: %d\r\n" % len(payload) if payload else b""
+        head = b"%b %b HTTP/1.1\r\n%b%b\r\n" % (b"POST" if payload else b"GET", target.encode(), self._block, length)
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        connection = await (self._pools.get(loop) or await self._pool(loop)).connect(end)
+        try:
+            connection.start(head, payload, end)
+            body = piece = await connection.read()
+            if connection.status != 200:
+                raise UpstreamError("the service does not say", upstream_status=connection.status)
+            while piece and len(body) <= most:
+                piece = await connection.read()
+                body += piece
+            return body
+        finally:
+            # Not worth keeping: such questions are rare.
+            await connection.abandon()
+
     async def _post(self, path: str, payload: bytes, end: float, notes: list[Event]) -> tuple[Connection, bytes]:
         head = b"%b%d\r\n\r\n" % (self._heads.get(path) or self._head(path), len(payload))
         loop = asyncio.get_running_loop()
