@@ -394,7 +394,7 @@ def turns(draw: st.DrawFn) -> list[Event]:
     if created:
         events.append(OpaqueSeen(Opaque("usage", {"cache_creation_input_tokens": created})))
     cached = draw(st.integers(0, 9))
-    usage = Usage(draw(st.integers(0, 9)) + created + cached, draw(st.integers(0, 9)), cached)
+    usage = Usage(draw(st.integers(0, 9)) + created + cached, draw(st.integers(0, 9)), cached, draw(st.integers(0, 9)))
     return [*events, UsageSeen(usage), Finish(reason)]
 
 

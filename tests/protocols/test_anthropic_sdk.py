@@ -86,7 +86,7 @@ TURN: list[Event] = [
     CallStart(1, "now"),
     CallEnd(1),
     OpaqueSeen(Opaque("usage", {"cache_creation_input_tokens": 3})),
-    UsageSeen(Usage(10, 4, 6)),
+    UsageSeen(Usage(10, 4, 6, 1)),
     Finish("tool_calls"),
 ]
 FACE: Any = {"id": "msg_1", "created": 7, "model": "m"}
@@ -166,6 +166,8 @@ def check(message: Any) -> None:
     usage = message.usage
     assert (usage.input_tokens, usage.output_tokens) == (1, 4)
     assert (usage.cache_creation_input_tokens, usage.cache_read_input_tokens) == (3, 6)
+    assert usage.output_tokens_details is not None
+    assert usage.output_tokens_details.thinking_tokens == 1
 
 
 def test_the_client_reads_an_answer(serve: Callable[..., Server]):

@@ -138,11 +138,11 @@ def test_what_an_upstream_of_this_protocol_said_besides_is_passed_on():
         seen("call", {"name": "f", "thoughtSignature": "c2ln"}),
         *CALL,
         seen("candidate", {"groundingMetadata": {"x": 1}}),
-        seen("usage", {"thoughtsTokenCount": 3, "toolUsePromptTokenCount": 2}),
+        seen("usage", {"toolUsePromptTokenCount": 2}),
         seen("usage_of_a_later_day", {"x": 1}),
         seen("part", "no object"),
         OpaqueSeen(Opaque("thinking", {"type": "thinking"})),
-        UsageSeen(Usage(10, 4)),
+        UsageSeen(Usage(10, 4, 0, 3)),
         Finish("tool_calls"),
     ]
     found = frames(*events)
@@ -263,7 +263,7 @@ def turns(draw: st.DrawFn) -> list[Event]:
     if draw(st.booleans()):
         events.append(seen("candidate", {"citationMetadata": {"x": 1}}))
     if draw(st.booleans()):
-        events += [seen("usage", {"thoughtsTokenCount": 2}), UsageSeen(Usage(5, 9, 3))]
+        events += [seen("usage", {"toolUsePromptTokenCount": 2}), UsageSeen(Usage(5, 9, 3, draw(st.integers(0, 9))))]
     return [*events, Finish(draw(st.sampled_from(REASONS)))]
 
 

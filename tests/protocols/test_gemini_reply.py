@@ -63,8 +63,7 @@ EXPECTED: dict[str, list[Event]] = {
     "function_call.sse": [
         seen("call", {"name": "get_weather", "thoughtSignature": "Ci4B0e2Kb/abc="}),
         *call(0, "get_weather", '{"city":"Paris"}'),
-        seen("usage", {"thoughtsTokenCount": 12}),
-        UsageSeen(Usage(50, 22, 0)),
+        UsageSeen(Usage(50, 22, 0, 12)),
         CALLS,
     ],
     "parallel_calls.sse": [
@@ -81,8 +80,8 @@ EXPECTED: dict[str, list[Event]] = {
         seen("part", {"text": "", "thought": True, "thoughtSignature": "c2lnMQ=="}),
         TextDelta("42"),
         seen("part", {"text": "", "thoughtSignature": "c2lnMg=="}),
-        seen("usage", {"thoughtsTokenCount": 30, "toolUsePromptTokenCount": 7}),
-        UsageSeen(Usage(107, 31, 64)),
+        seen("usage", {"toolUsePromptTokenCount": 7}),
+        UsageSeen(Usage(107, 31, 64, 30)),
         STOP,
     ],
     "grounding.sse": [

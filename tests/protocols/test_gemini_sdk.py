@@ -45,8 +45,7 @@ TURN: list[Event] = [
     CallArgs(0, '{"city":'),
     CallArgs(0, '"Paris"}'),
     CallEnd(0),
-    OpaqueSeen(Opaque("gemini_usage", {"thoughtsTokenCount": 1})),
-    UsageSeen(Usage(10, 4, 6)),
+    UsageSeen(Usage(10, 4, 6, 1)),
     Finish("tool_calls"),
 ]
 

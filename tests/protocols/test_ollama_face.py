@@ -203,7 +203,7 @@ def turns(draw: st.DrawFn) -> list[Event]:
             case _:
                 events.append(Noted(Note("x")))
     if draw(st.booleans()):
-        events += [OpaqueSeen(Opaque("ollama_timings", TIMES)), UsageSeen(Usage(5, 9, 3))]
+        events += [OpaqueSeen(Opaque("ollama_timings", TIMES)), UsageSeen(Usage(5, 9, 3, 2))]
     return [*events, Finish(draw(st.sampled_from(["stop", "length", "content_filter"])))]
 
 
@@ -215,7 +215,7 @@ def suffered(reply: Reply) -> Reply:
     reason = reply.finish_reason
     if reason != "length":
         reason = "tool_calls" if reply.calls else "stop"
-    usage = msgspec.structs.replace(reply.usage, cached_tokens=0)
+    usage = msgspec.structs.replace(reply.usage, cached_tokens=0, reasoning_tokens=0)
     return msgspec.structs.replace(
         reply, opaque=tuple(kept), notes=(), complete=True, finish_reason=reason, usage=usage
     )
@@ -243,6 +243,6 @@ def test_an_answer_comes_back_as_it_went_but_for_the_listed_losses(events: list[
 
 
 def test_every_listed_loss_of_a_reply_is_tested():
-    by_property = {"content filter", "cached tokens", "notes and candidates", "cut calls", "opaque parts"}
+    by_property = {"content filter", "cached and reasoning tokens", "notes and candidates", "cut calls", "opaque parts"}
     elsewhere = {"failure", "logprobs", "id"}
     assert {loss.name for loss in LOSSES if loss.half == "reply"} == by_property | elsewhere

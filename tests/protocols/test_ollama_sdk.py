@@ -48,7 +48,7 @@ TURN: list[Event] = [
     CallArgs(0, '{"city":'),
     CallArgs(0, '"Paris"}'),
     CallEnd(0),
-    UsageSeen(Usage(10, 4, 6)),
+    UsageSeen(Usage(10, 4, 6, 1)),
     Finish("tool_calls"),
 ]
 

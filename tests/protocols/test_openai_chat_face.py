@@ -85,7 +85,7 @@ def test_nothing_to_say_is_no_bytes():
 
 @pytest.mark.requirement("G3")
 def test_usage_is_sent_only_to_those_who_asked():
-    events: list[Event] = [TextDelta("a"), UsageSeen(Usage(5, 2, 4)), Finish("stop")]
+    events: list[Event] = [TextDelta("a"), UsageSeen(Usage(5, 2, 4, 1)), Finish("stop")]
     assert not any("usage" in one for one in streamed(events)[:-1])
     last = streamed(events, WITH_USAGE, {"requests": 1})[-2]
     assert last["choices"] == []
@@ -95,6 +95,7 @@ def test_usage_is_sent_only_to_those_who_asked():
         "completion_tokens": 2,
         "total_tokens": 7,
         "prompt_tokens_details": {"cached_tokens": 4},
+        "completion_tokens_details": {"reasoning_tokens": 1},
     }
     assert streamed(events, PLAIN, {"requests": 1})[-2]["toolspeak"] == {"requests": 1}
 

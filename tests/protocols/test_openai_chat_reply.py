@@ -52,7 +52,7 @@ EARLY = Failure("the stream ended before the answer did", "truncated")
 EXPECTED: dict[str, list[Event]] = {
     "plain_text.sse": [TextDelta("Hello, wörld \u2028 😀"), STOP],
     "padded_chunks.sse": [TextDelta("one two three"), STOP],
-    "usage_after_finish.sse": [TextDelta("Hi"), UsageSeen(Usage(12, 3, 8)), STOP],
+    "usage_after_finish.sse": [TextDelta("Hi"), UsageSeen(Usage(12, 3, 8, 2)), STOP],
     "usage_in_odd_places.sse": [TextDelta("Hi"), UsageSeen(Usage(3, 4, 0)), STOP],
     "parallel_calls.sse": [
         *started(0, "get_weather", '{"city":"Paris"}', "call_a"),

@@ -49,7 +49,7 @@ TURN: list[Event] = [
     CallArgs(0, '{"city":'),
     CallArgs(0, '"Paris"}'),
     CallEnd(0),
-    UsageSeen(Usage(10, 4, 6)),
+    UsageSeen(Usage(10, 4, 6, 1)),
     Finish("tool_calls"),
 ]
 CUSTOM: list[Event] = [
@@ -119,6 +119,8 @@ def test_a_stream_reaches_the_sdk_and_is_put_together_by_it():
     assert found.usage is not None
     assert found.usage.prompt_tokens_details is not None
     assert found.usage.prompt_tokens_details.cached_tokens == 6
+    assert found.usage.completion_tokens_details is not None
+    assert found.usage.completion_tokens_details.reasoning_tokens == 1
 
 
 @pytest.mark.requirement("A13")

@@ -349,14 +349,14 @@ def test_the_status_says_how_it_ended(reason: FinishReason, status: str, details
 
 @pytest.mark.requirement("G3")
 def test_usage_and_the_extension_are_in_the_response():
-    events: list[Event] = [TextDelta("a"), UsageSeen(Usage(5, 2, 4)), Finish("stop")]
+    events: list[Event] = [TextDelta("a"), UsageSeen(Usage(5, 2, 4, 1)), Finish("stop")]
     response = streamed(events, PLAIN, {"requests": 1})[-1]["response"]
     assert response["toolspeak"] == {"requests": 1}
     assert response["usage"] == {
         "input_tokens": 5,
         "input_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 0},
         "output_tokens": 2,
-        "output_tokens_details": {"reasoning_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": 1},
         "total_tokens": 7,
     }
     assert whole(events, PLAIN, {"requests": 1}) == response

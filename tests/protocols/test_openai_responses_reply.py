@@ -64,7 +64,7 @@ MISSING = Note("arguments_missing", "a call without arguments")
 STOP = Finish("stop")
 CALLS = Finish("tool_calls")
 EARLY = Failure("the stream ended before the answer did", "truncated")
-USED = UsageSeen(Usage(12, 5, 8))
+USED = UsageSeen(Usage(12, 5, 8, 2))
 SEARCH = {
     "id": "ws_1",
     "type": "web_search_call",

@@ -91,7 +91,7 @@ TURN: list[Event] = [
     CallStart(2, "crm__find", "call_c"),
     CallArgs(2, "{}"),
     CallEnd(2),
-    UsageSeen(Usage(10, 4, 6)),
+    UsageSeen(Usage(10, 4, 6, 1)),
     Finish("tool_calls"),
 ]
 TURNS: dict[str, list[Event]] = {
@@ -184,6 +184,7 @@ def look_at(response: Response) -> None:
     assert (find.name, find.namespace) == ("find", "crm")
     assert response.usage is not None
     assert (response.usage.total_tokens, response.usage.input_tokens_details.cached_tokens) == (14, 6)
+    assert response.usage.output_tokens_details.reasoning_tokens == 1
     assert response.status == "completed"
 
 

@@ -119,11 +119,13 @@ def stop_fields(reason: FinishReason, called: bool, beside: JSONValue) -> JSONOb
 
 # ------------------------------------------------------------------------------------------------------- usage
 
-_INPUT, _CREATED, _READ, _OUTPUT = (
+_INPUT, _CREATED, _READ, _OUTPUT, _DETAILS, _THINKING = (
     "input_tokens",
     "cache_creation_input_tokens",
     "cache_read_input_tokens",
     "output_tokens",
+    "output_tokens_details",
+    "thinking_tokens",
 )
 
 
@@ -131,12 +133,14 @@ def usage_from(fields: JSONObject) -> Usage:
     """Token counts. Here, unlike there, tokens of the cache are counted among those that went in."""
     cached = count(fields.get(_READ))
     total = count(fields.get(_INPUT)) + count(fields.get(_CREATED)) + cached
-    return Usage(total, count(fields.get(_OUTPUT)), cached)
+    details = fields.get(_DETAILS)
+    thought = count(details.get(_THINKING)) if is_object(details) else 0
+    return Usage(total, count(fields.get(_OUTPUT)), cached, thought)
 
 
 def usage_rest(fields: JSONObject) -> JSONObject:
     """What usage says besides: tokens written to the cache, searches, the tier."""
-    return {key: value for key, value in without(fields, _INPUT, _READ, _OUTPUT).items() if value}
+    return {key: value for key, value in without(fields, _INPUT, _READ, _OUTPUT, _DETAILS).items() if value}
 
 
 def usage_to_wire(usage: Usage, beside: JSONObject) -> JSONObject:
@@ -149,6 +153,8 @@ def usage_to_wire(usage: Usage, beside: JSONObject) -> JSONObject:
         _READ: usage.cached_tokens,
         _OUTPUT: usage.output_tokens,
     }
+    if usage.reasoning_tokens:
+        known[_DETAILS] = {_THINKING: usage.reasoning_tokens}
     return {**beside, **known}
 
 

@@ -128,23 +128,24 @@ _PROMPT, _TOOLS, _CACHED, _OUTPUT, _THOUGHTS, _TOTAL = (
     "thoughtsTokenCount",
     "totalTokenCount",
 )
-_COMMON = frozenset((_PROMPT, _CACHED, _OUTPUT, _TOTAL))
+_COMMON = frozenset((_PROMPT, _CACHED, _OUTPUT, _THOUGHTS, _TOTAL))
 
 
 def usage_from(fields: JSONObject) -> Usage:
     """Token counts. Here, unlike there, thoughts count as output, and results of the upstream's own tools as input."""
     went_in = count(fields.get(_PROMPT)) + count(fields.get(_TOOLS))
-    return Usage(went_in, count(fields.get(_OUTPUT)) + count(fields.get(_THOUGHTS)), count(fields.get(_CACHED)))
+    thought = count(fields.get(_THOUGHTS))
+    return Usage(went_in, count(fields.get(_OUTPUT)) + thought, count(fields.get(_CACHED)), thought)
 
 
 def usage_rest(fields: JSONObject) -> JSONObject:
-    """What usage says besides: thoughts, tool use, counts by modality."""
+    """What usage says besides: tool use, counts by modality."""
     return {key: value for key, value in fields.items() if key not in _COMMON and value}
 
 
 def usage_to_wire(usage: Usage, beside: JSONObject) -> JSONObject:
     """Usage in this protocol's words. `beside`: what an upstream that speaks it said besides."""
-    thoughts = min(usage.output_tokens, count(beside.get(_THOUGHTS)))
+    thoughts = min(usage.output_tokens, usage.reasoning_tokens)
     tools = min(usage.input_tokens, count(beside.get(_TOOLS)))
     wire: JSONObject = {
         **beside,
@@ -152,9 +153,9 @@ def usage_to_wire(usage: Usage, beside: JSONObject) -> JSONObject:
         _OUTPUT: usage.output_tokens - thoughts,
         _TOTAL: usage.input_tokens + usage.output_tokens,
     }
-    wire |= {name: value for name, value in ((_THOUGHTS, thoughts), (_TOOLS, tools)) if name in beside}
-    if usage.cached_tokens:
-        wire[_CACHED] = usage.cached_tokens
+    if _TOOLS in beside:
+        wire[_TOOLS] = tools
+    wire |= {name: value for name, value in ((_THOUGHTS, thoughts), (_CACHED, usage.cached_tokens)) if value}
     return wire
 
 

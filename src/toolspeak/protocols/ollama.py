@@ -47,7 +47,7 @@ LOSSES: tuple[Loss, ...] = (
     Loss("request", "format", "its name and strictness are not sent"),
     Loss("request", "grammar", "comes back as the format, or as `options.extra`"),
     Loss("reply", "content filter", "is told as `stop`"),
-    Loss("reply", "cached tokens", "are not told"),
+    Loss("reply", "cached and reasoning tokens", "are not told"),
     Loss("reply", "notes and candidates", "are not sent; a server puts them into the extension field `toolspeak`"),
     Loss("reply", "cut calls", "a call that was cut or turned out wrong is not sent"),
     Loss("reply", "opaque parts", "all but pictures and timings are not sent"),

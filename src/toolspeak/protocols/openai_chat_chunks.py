@@ -140,7 +140,10 @@ def usage_from(value: JSONValue) -> Usage | None:
     cached = details.get("cached_tokens") if is_object(details) else None
     for key in ("cached_tokens", "prompt_cache_hit_tokens"):
         cached = value.get(key) if cached is None else cached
-    return Usage(_count(value.get("prompt_tokens")), _count(value.get("completion_tokens")), _count(cached))
+    details = value.get("completion_tokens_details")
+    thought = details.get("reasoning_tokens") if is_object(details) else None
+    went_in, came_out = _count(value.get("prompt_tokens")), _count(value.get("completion_tokens"))
+    return Usage(went_in, came_out, _count(cached), _count(thought))
 
 
 def _count(value: JSONValue) -> int:

@@ -84,6 +84,5 @@ LOSSES: tuple[Loss, ...] = (
     Loss("reply", "opaque parts", "those of other protocols, and unknown parts of a message, are not sent"),
     Loss("reply", "order", "what was not streamed has its carried items first, then reasoning, text and calls"),
     Loss("reply", "custom input", "the input of a custom tool is sent at its end, not as it comes"),
-    Loss("reply", "reasoning tokens", "are not read; they are a part of the output tokens"),
     Loss("reply", "logprobs", "are not read"),
 )

@@ -181,7 +181,9 @@ def usage_from(value: JSONValue) -> Usage | None:
         return None
     details = value.get("input_tokens_details")
     cached = details.get("cached_tokens") if is_object(details) else None
-    return Usage(count(value.get("input_tokens")), count(value.get("output_tokens")), count(cached))
+    details = value.get("output_tokens_details")
+    thought = details.get("reasoning_tokens") if is_object(details) else None
+    return Usage(count(value.get("input_tokens")), count(value.get("output_tokens")), count(cached), count(thought))
 
 
 #: Codes of errors inside a stream that stand for an HTTP status.
