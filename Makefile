@@ -7,6 +7,8 @@ LOCK          := requirements-dev.lock
 FUZZ_SECONDS  ?= 60
 MUTATION_FLOOR ?= 80
 PYTEST_ARGS   ?=
+PORT          ?= 8788
+ARGS          ?=
 
 # pyright asks the package index for a newer self on every run otherwise.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
@@ -23,8 +25,8 @@ $(STAMP): $(LOCK) pyproject.toml scripts/setup
 	@sh scripts/setup $(VENV) $(LOCK)
 	@touch $@
 
-run: $(STAMP) ## a small demonstration: model text in, tool calls out
-	@sh scripts/demo $(BIN)/toolspeak
+run: $(STAMP) ## the proxy, with a small model that runs here; PORT and ARGS change it
+	@$(BIN)/toolspeak serve --port $(PORT) $(ARGS)
 
 test: $(STAMP) ## the whole suite, with complete branch coverage of core, dialects and protocols
 	@$(BIN)/python -m pytest --no-header --numprocesses auto --dist worksteal --cov --cov-report=term $(PYTEST_ARGS)

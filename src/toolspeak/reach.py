@@ -84,12 +84,12 @@ def _by_name(model: str, base_url: str, api_key: str, config: Config, plugins: P
     return Reached(end.provider, end.model, end.base_url, protocol, upstream)
 
 
-def _embedded(model: str, config: Config, adapter: str = "") -> Reached:
+def _embedded(model: str, config: Config) -> Reached:
     """The model that runs here; its weights are fetched with the first request, if nobody did before."""
     from .upstreams.embedded import EmbeddedUpstream, recipe_for
     from .upstreams.weights import DEFAULT, obtain
 
-    recipe = recipe_for(model, adapter)
+    recipe = recipe_for(model, config.adapter)
     own = EmbeddedUpstream(recipe, lambda: obtain(DEFAULT, config.cache_folder, config.environment()))
     return Reached(own.provider, recipe.name, "", own.protocol, own)
 

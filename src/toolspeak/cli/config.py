@@ -15,7 +15,7 @@ import click
 import msgspec
 
 from ..config import Config, Setting, load
-from ..errors import UsageError
+from ..errors import ToolspeakError
 from ..plugins import Plugins
 from ._io import CliError, write_json
 
@@ -72,10 +72,10 @@ def say(notes: Iterable[str]) -> None:
 
 @contextmanager
 def usage_errors() -> Generator[None]:
-    """A mistake of the caller, told the way the command line tells its own."""
+    """What cannot be done, told the way the command line tells of its own mistakes."""
     try:
         yield
-    except UsageError as error:
+    except ToolspeakError as error:
         raise CliError(str(error.args[0]), hint=error.hint) from None
 
 

@@ -69,6 +69,11 @@ class Config:
         return str(self._value("base_url"))
 
     @property
+    def adapter(self) -> str:
+        """A LoRA adapter for the embedded model, as a GGUF file."""
+        return str(self._value("adapter"))
+
+    @property
     def load_plugins(self) -> str:
         """Which plugins to load: `all`, `none`, or names separated by commas."""
         return str(self._value("load_plugins"))

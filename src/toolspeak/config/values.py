@@ -52,7 +52,7 @@ Limit: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 #: What a file in the working directory may set without being trusted. These change how calls are asked for and
 #: read, at most at the cost of a bounded number of requests. Left out on purpose: where requests and keys go
 #: (`base_url`, `protocol`, keys, `[upstreams]`, `[aliases]`), code that is loaded (`load_plugins`), files that are
-#: written (`state_file`), and what protects against forged calls (`marks`, `secret`).
+#: read or written (`adapter`, `state_file`), and what protects against forged calls (`marks`, `secret`).
 HARMLESS = frozenset({"model", *Settings.__struct_fields__, *Profile.__struct_fields__} - {"marks"})
 
 PROJECT_FILE = "toolspeak.toml"
@@ -139,6 +139,8 @@ class Own(msgspec.Struct, frozen=True):
     #: The key for it, or a file that holds the key.
     api_key: str = ""
     api_key_file: str = ""
+    #: A LoRA adapter for the embedded model, as a GGUF file.
+    adapter: str = ""
     #: What nonces are made from; empty: one is made and kept in the state file.
     secret: str = ""
     secret_file: str = ""

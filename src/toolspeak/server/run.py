@@ -1,43 +1,29 @@
-"""Starts the server: a gateway from the configuration, uvicorn around the application, a new gateway on SIGHUP.
+"""What the configuration says about a server: its gateway, who may ask, what must not be shown.
 
-Above: the command line. Below: `app`, `gateway`, `reach`, `wire`, the configuration.
+Above: the command line. Below: `gateway`, `guard`, `reach`, the configuration. `process` runs it.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import os
-import signal
-import socket
-import threading
-from collections.abc import Callable
 from functools import partial
-
-import uvicorn
 
 from ..config import Auth, Config, NamedUpstream, Secret
 from ..core.capability import Capabilities
-from ..errors import ToolspeakError, UsageError
+from ..errors import UsageError
 from ..plugins import Plugins
 from ..reach import codec_of, reach
 from ..state import MemoryState, State
 from ..upstreams.codecs import codec
 from ..upstreams.http import HttpUpstream, Timeouts
 from ..upstreams.seam import Upstream
-from .app import App
 from .auth import Access, Credential
 from .gateway import Gateway, Line
 from .guard import Guard, is_loopback
 from .keys import Keys
 from .listing import ListingUpstream
-from .wire import CarefulProtocol
+from .process import Manner, Server, serve
 
-__all__ = ["Server", "gateway_from", "guard_from", "serve"]
-
-_log = logging.getLogger("toolspeak.server")
-#: How long answers under way may take once the server is told to end.
-_DRAIN_SECONDS = 30
+__all__ = ["Manner", "Server", "gateway_from", "guard_from", "model_here", "serve"]
 
 
 def gateway_from(
@@ -64,15 +50,24 @@ def gateway_from(
     return Gateway(lines, known, memory if memory is not None else MemoryState(), secret, aliases)
 
 
-def _named(config: Config, model: str) -> str:
-    """The model that is meant where there is one upstream, with its provider."""
-    name = model or config.model or "openai:"
+def _named(config: Config, upstream: str, model: str) -> str:
+    """The model that is meant where there is one upstream, with its provider; nothing said: the one that runs here."""
+    elsewhere = upstream or config.base_url
+    name = model or config.model or ("openai:" if elsewhere else "embedded:")
+    if name.endswith(".gguf") and not name.startswith("embedded:") and not elsewhere:
+        return f"embedded:{name}"
     return name if ":" in name else f"openai:{name}"
+
+
+def model_here(config: Config, upstream: str = "", model: str = "") -> str | None:
+    """The embedded model that requests go to, if they do; the arguments are those of `gateway_from`."""
+    provider, _, name = _named(config, upstream, model).partition(":")
+    return name if provider == "embedded" and not config.upstream_names() else None
 
 
 def _one_line(config: Config, upstream: str, model: str, auth: Auth, plugins: Plugins) -> Line:
     """The one upstream that the caller, or the general settings, name."""
-    name = _named(config, model)
+    name = _named(config, upstream, model)
     reached = reach(name, upstream, "", config, plugins)
 
     def dial(own: Credential | None) -> Upstream:
@@ -146,73 +141,7 @@ def guard_from(keys: Keys, host: str, hosts: frozenset[str] = frozenset(), *, re
     return Guard(Access(keys, required=required or not here), served)
 
 
-class Server(uvicorn.Server):
-    """uvicorn, and a new gateway whenever the process is told to look at its configuration again.
-
-    Args:
-        remake: makes the new gateway; if it cannot, the old one stays.
-    """
-
-    def __init__(self, config: uvicorn.Config, app: App, remake: Callable[[], Gateway]) -> None:
-        super().__init__(config)
-        self._app = app
-        self._remake = remake
-        self._reloads: set[asyncio.Task[None]] = set()
-        self._in_terminal = os.isatty(0)
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen to clients and to SIGHUP."""
-        await super().startup(sockets)
-        # Signals are heard by the main thread only, and not by every system.
-        if hasattr(signal, "SIGHUP") and threading.current_thread() is threading.main_thread():
-            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.reload)
-
-    def reload(self) -> None:
-        """Look at the configuration again; whoever is being answered notices nothing."""
-        if self._in_terminal and not os.isatty(0):
-            # The other meaning of the signal: the terminal that we were started from is gone.
-            self.should_exit = True
-            return
-        task = asyncio.ensure_future(self._reload())
-        self._reloads.add(task)
-        task.add_done_callback(self._reloads.discard)
-
-    async def _reload(self) -> None:
-        try:
-            # In a thread, since it reads files and loads plugins: streams go on.
-            gateway = await asyncio.to_thread(self._remake)
-        except ToolspeakError as error:
-            _log.error("the configuration stays as it was: %s", error)
-            return
-        _log.warning("the configuration was read again")
-        await self._app.replace(gateway)
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End; gateways that were replaced end too."""
-        await super().shutdown(sockets)
-        for task in self._reloads:
-            task.cancel()
-
-
-def serve(app: App, host: str, port: int, remake: Callable[[], Gateway]) -> None:
-    """Serve until interrupted."""
-    config = uvicorn.Config(
-        app,
-        host=host,
-        port=port,
-        access_log=False,
-        log_config=None,
-        lifespan="on",
-        timeout_keep_alive=75,
-        timeout_graceful_shutdown=_DRAIN_SECONDS,
-        http=CarefulProtocol,
-        ws="none",
-        server_header=False,
-    )
-    Server(config, app, remake).run()
-
-
 def secrets_of(config: Config, upstream: str = "", model: str = "") -> tuple[Secret, ...]:
     """Every secret of the configuration, for whoever must not show them; the arguments are those of `gateway_from`."""
     named = (config.upstream(name).api_key for name in config.upstream_names())
-    return (*named, config.endpoint(_named(config, model), upstream).api_key, config.secret(config.state()))
+    return (*named, config.endpoint(_named(config, upstream, model), upstream).api_key, config.secret(config.state()))

