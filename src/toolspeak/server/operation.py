@@ -15,6 +15,7 @@ import msgspec
 
 from ..errors import ToolspeakError
 from .asgi import Send, respond
+from .board import Board
 from .exchange import Record
 from .metrics import CONTENT_TYPE, Metrics, exposition, gauges_of_this_process
 from .numbers import Numbers, total
@@ -71,7 +72,12 @@ class Operation:
         self._tracer = tracer
         self._access_log = access_log
         self._running: set[asyncio.Task[object]] = set()
-        self._breaking = False
+        self._broken: set[asyncio.Task[object]] = set()
+
+    def join(self, board: Board) -> None:
+        """Be one of several workers: go on from the numbers of the one before, and tell those of all."""
+        self.metrics.numbers = board.before()
+        self._others = board.others
 
     # ---- requests
 
@@ -131,29 +137,34 @@ class Operation:
         """What all workers have counted."""
         return total((self.own_numbers(), *self._others()))
 
-    def own_numbers(self) -> Numbers:
-        """What this one has."""
+    def own_numbers(self, *, ended: bool = False) -> Numbers:
+        """What this one has; once it has `ended`, nothing holds any more."""
         numbers = self.metrics.numbers
-        numbers.gauges = {
-            "toolspeak_requests_in_flight": float(len(self._running)),
-            "toolspeak_draining": float(self.draining),
-            "toolspeak_workers": 1.0,
-            **gauges_of_this_process(),
-        }
+        numbers.gauges = (
+            {}
+            if ended
+            else {
+                "toolspeak_requests_in_flight": float(len(self._running)),
+                "toolspeak_draining": float(self.draining),
+                "toolspeak_workers": 1.0,
+                **gauges_of_this_process(),
+            }
+        )
         return numbers
 
     # ---- the end
 
     def break_off(self) -> None:
         """End every answer under way, each with an error in the words of its protocol."""
-        self._breaking = True
-        for task in self._running:
+        self._broken = set(self._running)
+        for task in self._broken:
             task.cancel("the server ends")
 
     def breaks_off(self) -> bool:
-        """Whether the current task was cancelled by `break_off`; if so, it goes on, to say so."""
+        """Whether the current task was cancelled by `break_off`; if so, it goes on once, to say so."""
         task = asyncio.current_task()
-        if not self._breaking or task is None:
+        if task is None or task not in self._broken:
             return False
+        self._broken.discard(task)
         task.uncancel()
         return True
