@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from toolspeak.core import refusals
 from toolspeak.core.refusal_finder import Finder, Triggers, stored_triggers
-from toolspeak.core.refusal_triggers import TriggerReader, firm_and_small, stored
+from toolspeak.core.refusal_triggers import TriggerReader, demands, stored
 from toolspeak.core.refusal_view import SPACELESS
 from toolspeak.core.refusal_words import Language
 from toolspeak.core.refusals import LANGUAGES, classify, classify_closely
@@ -130,8 +130,15 @@ def test_the_file_holds_what_the_tables_demand():
 def test_what_was_stored_is_read_back():
     found = stored_triggers()
     for language in LANGUAGES:
-        firm, small = firm_and_small(language, language.name in SPACELESS)
-        assert (found[f"{language.name} firm"], found[f"{language.name} small"]) == (firm, small)
+        for name, triggers in demands(language, language.name in SPACELESS).items():
+            kept = [found[label] for label in found if label.split()[0] == language.name and name in of(label)]
+            assert frozenset[str]().union(*(each.words for each in kept)) == triggers.words
+            assert tuple(pattern for each in kept for pattern in each.patterns) == triggers.patterns
+
+
+def of(label: str) -> list[str]:
+    """The names in a label."""
+    return label.split()[1].split(",")
 
 
 FIRST = """
@@ -165,6 +172,25 @@ def test_the_quick_look_changes_no_verdict_on_the_sets():
         if classify(row["text"], row["tools"]) != classify_closely(row["text"], row["tools"])
     ]
     assert wrong == []
+
+
+@pytest.mark.requirement("E1")
+def test_a_rule_whose_trigger_is_missing_does_not_match():
+    for row in ROWS:
+        text, words = row["text"], refusals._compiled(row["language"])
+        hits = refusals._suspects(text, ())
+        for sentence in refusals.spelled_for(refusals.view_of(text, ()), row["language"]).head:
+            # With the name of a tool in it, every rule is tried on a sentence.
+            every = {rule.name for rule, found in words.matches(f"{sentence} ⌘") if "⌘" not in found.group()}
+            assert {rule.name for rule, _ in words.matches(sentence)} >= every
+            assert [rule for rule, _ in words.matches(sentence, hits)] == [rule for rule, _ in words.matches(sentence)]
+
+
+@pytest.mark.parametrize("name", ["en", "fr"])
+@given(st.lists(st.sampled_from("i i'm i'x x'i 'i i'' i''x d'un l'outil aujourd'hui c'est j'ai j' the , é".split())))
+def test_common_words_are_counted_as_their_pattern_finds_them(name: str, words: list[str]):
+    text = " ".join(words)
+    assert refusals._counts(text)[name] == len(refusals._compiled(name).slot("common").findall(text))
 
 
 def filled(language: Language, pattern: str) -> str:

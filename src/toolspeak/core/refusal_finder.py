@@ -11,19 +11,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple
 
 import msgspec
 
-__all__ = ["END", "Finder", "Triggers", "stored_triggers"]
+__all__ = ["END", "SMALL_TALK", "Finder", "Hit", "Triggers", "stored_triggers"]
 
 #: Stands in a trigger for the end of a word.
 END = "\b"
-#: Letters by which triggers are looked up.
-_HEAD = 4
-_Row: TypeAlias = tuple[str, bool, str]
-_NONE: tuple[tuple[str, ...], list[_Row]] = ((), [])
-_WORD_STARTS = re.compile("[^a-z0-9]").finditer
+#: Stands among the names of rules for the phrases of small talk.
+SMALL_TALK = "small"
+#: Letters by which triggers are looked up, for long ones and short ones: most texts share none of those of the long.
+_HEADS = (6, 3, 1)
+#: What stands where a word begins, behind anything that is no letter and no digit.
+_WORD_HEADS = re.compile(f"[^a-z0-9](?=(.{{1,{_HEADS[0]}}}))", re.DOTALL).findall
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
 
 
 class Triggers(msgspec.Struct, frozen=True):
@@ -31,6 +33,26 @@ class Triggers(msgspec.Struct, frozen=True):
 
     words: frozenset[str]
     patterns: tuple[str, ...] = ()
+
+
+class Hit(NamedTuple):
+    """A trigger, or one that was found: without its mark for the end of a word, whether it had one, and its label."""
+
+    word: str
+    whole: bool
+    label: str
+
+    def stands_in(self, text: str, spaceless: bool) -> bool:
+        """Whether it stands where a word may begin and, if it must be whole, where one may end."""
+        word = self.word
+        at = text.find(word)
+        while at >= 0:
+            after = text[at + len(word) : at + len(word) + 1]
+            ends = not (self.whole and (after.isalnum() or after == "_"))
+            if ends and (spaceless or (at > 0 and text[at - 1] not in _LETTERS)):
+                return True
+            at = text.find(word, at + 1)
+        return False
 
 
 class Finder:
@@ -42,35 +64,31 @@ class Finder:
     """
 
     def __init__(self, table: Mapping[str, Triggers], *, spaceless: bool = False) -> None:
-        self._spaceless = spaceless
-        heads: dict[int, dict[str, list[_Row]]] = {}
+        self.spaceless = spaceless
+        heads: dict[int, dict[str, list[Hit]]] = {size: {} for size in _HEADS}
         for label, triggers in table.items():
             for trigger in triggers.words:
                 word = trigger.removesuffix(END)
-                size = min(len(word), _HEAD)
-                heads.setdefault(size, {}).setdefault(word[:size], []).append((word, word != trigger, label))
-        # Of those that begin alike, mostly none is there: one look at all of them tells.
-        self._heads = tuple(
-            (size, {head: (tuple({word for word, _, _ in rows}), rows) for head, rows in alike.items()})
-            for size, alike in heads.items()
-        )
+                size = next(size for size in _HEADS if size <= len(word))
+                heads[size].setdefault(word[:size], []).append(Hit(word, word != trigger, label))
+        self._heads = tuple(heads.items())
         self._patterns = [(_pattern(each.patterns, spaceless), label) for label, each in table.items() if each.patterns]
 
     def found(self, text: str) -> set[str]:
         """The labels whose triggers stand in the text, which is folded and begins with a space."""
-        found = {label for pattern, label in self._patterns if pattern.search(text)}
-        starts = range(len(text)) if self._spaceless else (each.end() for each in _WORD_STARTS(text))
-        for start in starts:
-            for size, heads in self._heads:
-                words, rows = heads.get(text[start : start + size], _NONE)
-                if words and text.startswith(words, start):
-                    found.update(label for word, whole, label in rows if _stands(text, start, word, whole))
-        return found
+        return {hit.label for hit in self.hits(text)}
 
-
-def _stands(text: str, start: int, word: str, whole: bool) -> bool:
-    after = text[start + len(word) : start + len(word) + 1]
-    return text.startswith(word, start) and not (whole and (after.isalnum() or after == "_"))
+    def hits(self, text: str) -> list[Hit]:
+        """Every trigger that stands in the text; where a pattern matches, the empty one, which stands everywhere."""
+        hits = [Hit("", False, label) for pattern, label in self._patterns if pattern.search(text)]
+        # Every beginning of a word is looked up, not every trigger looked for: there are fewer of them.
+        longest = _HEADS[0]
+        begins = {text[at : at + longest] for at in range(len(text))} if self.spaceless else set(_WORD_HEADS(text))
+        for size, heads in self._heads:
+            shortened = begins if size == longest else {begin[:size] for begin in begins}
+            for head in heads.keys() & shortened:
+                hits += [hit for hit in heads[head] if hit.stands_in(text, self.spaceless)]
+        return hits
 
 
 def _pattern(patterns: Iterable[str], spaceless: bool) -> re.Pattern[str]:
@@ -80,14 +98,17 @@ def _pattern(patterns: Iterable[str], spaceless: bool) -> re.Pattern[str]:
 
 @lru_cache(maxsize=1)
 def stored_triggers() -> dict[str, Triggers]:
-    """The triggers by language and kind: `en firm`, what a refusal holds; `en small`, what small talk holds."""
+    """The triggers by language and the names of the rules that demand them: `en cannot_tell,not_working`."""
     from importlib.resources import files
 
     text = files("toolspeak.core").joinpath("refusal_triggers.json").read_bytes()
     table = msgspec.json.decode(text, type=dict[str, list[str]])
-    return {
-        label: Triggers(frozenset("|".join(lines).split("|")) - {""}, tuple(table[f"{label} patterns"]))
-        for label, lines in (
-            (key.removesuffix(" words"), lines) for key, lines in table.items() if key.endswith(" words")
-        )
-    }
+    found: dict[str, Triggers] = {}
+    for key, lines in table.items():
+        label, _, kind = key.rpartition(" ")
+        known = found.get(label, Triggers(frozenset()))
+        if kind == "words":
+            found[label] = Triggers(frozenset("|".join(lines).split("|")), known.patterns)
+        else:
+            found[label] = Triggers(known.words, tuple(lines))
+    return found

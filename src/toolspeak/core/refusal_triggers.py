@@ -19,11 +19,11 @@ from types import MappingProxyType
 import msgspec
 
 from .refusal_finder import END as _END
-from .refusal_finder import Triggers
+from .refusal_finder import SMALL_TALK, Triggers
 from .refusal_view import NAME
 from .refusal_words import Language
 
-__all__ = ["TriggerReader", "Triggers", "filled", "firm_and_small", "stored"]
+__all__ = ["TriggerReader", "Triggers", "demands", "filled", "stored"]
 
 #: Alternatives that are spelled out before a pattern is cut into parts. More would make the expression slow.
 MAX_SPELLED = 200
@@ -307,14 +307,14 @@ def filled(pattern: str, slots: Mapping[str, str], marks: Mapping[str, str] = Ma
     return _SLOT.sub(slot, pattern)
 
 
-def firm_and_small(language: Language, spaceless: bool) -> tuple[Triggers, Triggers]:
-    """What a text must hold if it is to be more than an answer; and what else, if it is small talk."""
+def demands(language: Language, spaceless: bool) -> dict[str, Triggers]:
+    """What a text must hold before each rule can match, or a slot without which it is an answer; and small talk."""
     slots = language.slots
     reader = TriggerReader(slots, frozenset(_PLAIN_WORDS(slots["common"])), spaceless)
-    firm = [reader.triggers(slots[name]) for name in _FIRM]
-    firm += [reader.triggers(rule.pattern) for rule in language.rules]
-    small = [reader.triggers(slots[name]) for name in _SMALL_TALK]
-    return _together(firm, slots), _together(small, slots)
+    patterns = {name: [slots[name]] for name in _FIRM}
+    patterns |= {rule.name: [rule.pattern] for rule in language.rules}
+    patterns[SMALL_TALK] = [slots[name] for name in _SMALL_TALK]
+    return {name: _together((reader.triggers(each) for each in listed), slots) for name, listed in patterns.items()}
 
 
 def _together(triggers: Iterable[Triggers], slots: Mapping[str, str]) -> Triggers:
@@ -331,13 +331,20 @@ def _together(triggers: Iterable[Triggers], slots: Mapping[str, str]) -> Trigger
 
 
 def stored(languages: Iterable[Language], spaceless: Container[str]) -> str:
-    """The triggers of the languages as the file that `refusal_finder` reads."""
+    """The triggers of the languages as the file that `refusal_finder` reads: each once, with all that demand it."""
     table: dict[str, list[str]] = {}
     for language in languages:
-        kinds = firm_and_small(language, language.name in spaceless)
-        for kind, triggers in zip(("firm", "small"), kinds, strict=True):
-            table[f"{language.name} {kind} words"] = _lines(sorted(triggers.words))
-            table[f"{language.name} {kind} patterns"] = list(triggers.patterns)
+        found = demands(language, language.name in spaceless)
+        words = sorted({word for triggers in found.values() for word in triggers.words})
+        groups: dict[str, list[str]] = {}
+        for word in words:
+            names = ",".join(name for name, triggers in found.items() if word in triggers.words)
+            groups.setdefault(names, []).append(word)
+        for names, group in groups.items():
+            table[f"{language.name} {names} words"] = _lines(group)
+        for name, triggers in found.items():
+            if triggers.patterns:
+                table[f"{language.name} {name} patterns"] = list(triggers.patterns)
     return msgspec.json.format(msgspec.json.encode(table), indent=1).decode() + "\n"
 
 

@@ -11,8 +11,9 @@ module matches them. Above: `recovery` and the engine. Below: `refusal_view`, th
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from types import MappingProxyType
 from typing import Literal
 
@@ -20,7 +21,7 @@ import msgspec
 
 from .refusal_asian import CHINESE, JAPANESE
 from .refusal_english import ENGLISH
-from .refusal_finder import Finder, stored_triggers
+from .refusal_finder import SMALL_TALK, Finder, Hit, stored_triggers
 from .refusal_french import FRENCH
 from .refusal_german import GERMAN
 from .refusal_spanish import SPANISH
@@ -71,10 +72,10 @@ _MOST_SMALL_TALK = 420
 _MOST_AFTER = 260
 #: A question that stands for a longer one before it.
 _SHORT_QUESTION = 48
-#: Triggers that count in every answer; others count in small talk only.
-_FIRM = "firm"
 #: Matches nothing: for a slot that a language has no need of.
 _NEVER = "(?!)"
+_FOLDED_WORDS = re.compile(r"(?<![\w'])\w[\w']*").findall
+_PARTS = re.compile(r"'*[^']+|'+").findall
 #: What an announcement does not hold.
 _NO_ANNOUNCEMENT = ("waits", "report", "meta")
 
@@ -105,21 +106,33 @@ class _Compiled:
             self._slots[name] = self._compile(self._fill(self.language.slots.get(name, _NEVER)))
         return self._slots[name]
 
-    def matches(self, sentence: str) -> Iterator[tuple[Rule, re.Match[str]]]:
+    def matches(self, sentence: str, hits: Sequence[Hit] | None = None) -> Iterator[tuple[Rule, re.Match[str]]]:
         """The rules that match the sentence, each with what it matched; there, marks may stand for phrases."""
-        if NAME not in sentence and self.name not in _triggered(f" {sentence}", self.name, small=False):
+        rules = self._triggered(sentence, hits)
+        if not rules:
             return
         views = {"": sentence}
-        for name, mark in _MARKS.items():
-            if name in self.language.slots:
-                views[name] = self.slot(name).sub(mark, sentence)
-        for rule in self.language.rules:
+        for rule in rules:
             pattern, uses = self._rule(rule)
             for name in uses:
+                if name not in views:
+                    views[name] = self.slot(name).sub(_MARKS[name], sentence)
                 found = pattern.search(views[name])
                 if found is not None:
                     yield rule, found
                     break
+
+    def _triggered(self, sentence: str, hits: Sequence[Hit] | None) -> Sequence[Rule]:
+        """The rules that may match: those of which a trigger stands in the sentence. `hits`: no others can."""
+        if NAME in sentence:
+            return self.language.rules
+        sentence = f" {sentence}"
+        finder = _finder((self.name,), small=False)
+        if hits is None:
+            hits = finder.hits(sentence)
+        labels = {hit.label for hit in hits if hit.stands_in(sentence, finder.spaceless)}
+        names = {name for label in labels for name in _names(label, self.name)}
+        return [rule for rule in self.language.rules if rule.name in names] if names else ()
 
     def _rule(self, rule: Rule) -> tuple[Matcher, tuple[str, ...]]:
         """The rule's expression and the views that it looks at. Each is compiled when the ones before it failed."""
@@ -179,47 +192,49 @@ def classify(text: str, tools: Iterable[str] = ()) -> Verdict:
     'answer'
     """
     names = tuple(tools)
-    languages = _suspects(text, names)
-    return classify_closely(text, names, languages) if languages else ANSWER
+    hits = _suspects(text, names)
+    return classify_closely(text, names, hits) if hits is None or hits else ANSWER
 
 
-def classify_closely(text: str, tools: Iterable[str] = (), languages: Container[str] = frozenset(_BY_NAME)) -> Verdict:
-    """The same verdict without the quick look that spares most answers this: by the tables of these languages."""
+def classify_closely(text: str, tools: Iterable[str] = (), hits: Sequence[Hit] | None = None) -> Verdict:
+    """The same verdict without the quick look that spares most answers this; `hits` is what that look has found."""
     view = view_of(text, tuple(tools))
+    suspected = _BY_NAME if hits is None else {hit.label.split()[0] for hit in hits}
     for name in _candidates(text[:MAX_HEAD]):
-        verdict = _judge(_compiled(name), spelled_for(view, name)) if name in languages else None
+        verdict = _judge(_compiled(name), spelled_for(view, name), hits) if name in suspected else None
         if verdict is not None:
             return verdict
     return ANSWER
 
 
-def _suspects(text: str, names: tuple[str, ...]) -> Container[str]:
-    """The languages in which the text may be more than an answer. Mostly there is none, and one search shows it."""
+def _suspects(text: str, names: tuple[str, ...]) -> Sequence[Hit] | None:
+    """What in the text may make it more than an answer: mostly nothing, and one search shows it. None: anything may."""
     script = is_cjk(text[:MAX_HEAD])
     text = text.strip()
-    small = len(text) <= _MOST_SMALL_TALK
     offer = offer_of(names)
     opening = glance(text[:MAX_HEAD], offer)
     if offer.may_be_named(opening) or (len(text) > MAX_HEAD and offer.may_be_named(glance(text[-MAX_TAIL:], offer))):
-        return _BY_NAME
-    if script:
-        opening = spelled(opening, script).replace(" ", "")
-        return _triggered(opening, script, small)
-    return _triggered(f" {opening}", "", small)
+        return None
+    finder = _finder((script,) if script else _SPACED, len(text) <= _MOST_SMALL_TALK)
+    return finder.hits(spelled(opening, script).replace(" ", "") if script else f" {opening}")
 
 
-def _triggered(folded: str, script: str, small: bool) -> set[str]:
-    """The languages of whose triggers one stands in the folded text; those of small talk count where it is small."""
-    labels = _finder(script if script in SPACELESS else "").found(folded)
-    return {name for name, kind in map(str.split, labels) if small or kind == _FIRM}
+def _names(label: str, language: str) -> Iterable[str]:
+    """The names of the rules in a label, if it is of this language."""
+    of, names = label.split()
+    return names.split(",") if of == language else ()
 
 
-@lru_cache(maxsize=1 + len(SPACELESS))
-def _finder(script: str) -> Finder:
-    """Finds the triggers of one language, or of all that set spaces."""
-    names = (script,) if script else _SPACED
-    table = {label: triggers for label, triggers in stored_triggers().items() if label.split()[0] in names}
-    return Finder(table, spaceless=bool(script))
+@lru_cache(maxsize=2 * (1 + len(LANGUAGES)))
+def _finder(languages: tuple[str, ...], small: bool) -> Finder:
+    """Finds the triggers of these languages; those of small talk only if they count."""
+    labels = {label: label.split() for label in stored_triggers()}
+    table = {
+        label: stored_triggers()[label]
+        for label, (language, names) in labels.items()
+        if language in languages and (small or names != SMALL_TALK)
+    }
+    return Finder(table, spaceless=languages[0] in SPACELESS)
 
 
 def _candidates(text: str) -> tuple[str, ...]:
@@ -227,20 +242,36 @@ def _candidates(text: str) -> tuple[str, ...]:
     script = is_cjk(text)
     if script:
         return (script,)
-    folded = fold(text)
-    counts = {name: len(_compiled(name).slot("common").findall(folded)) for name in _SPACED}
+    counts = _counts(fold(text))
     most = max(counts.values())
     return tuple(name for name, count in counts.items() if count == most)
 
 
-def _judge(words: _Compiled, view: View) -> Verdict | None:
+def _counts(folded: str) -> dict[str, int]:
+    """How many of the commonest words of each language stand in the text; `i'm` holds an `i` as well."""
+    words = _FOLDED_WORDS(folded)
+    parts = [tuple(accumulate(_PARTS(word))) for word in words if "'" in word]
+    counts = {name: sum(map(common.__contains__, words)) for name, common in _common_words().items()}
+    for name, common in _common_words().items() if parts else ():
+        counts[name] += sum(whole not in common and not common.isdisjoint(begun) for *begun, whole in parts)
+    return counts
+
+
+@lru_cache(maxsize=1)
+def _common_words() -> dict[str, frozenset[str]]:
+    return {name: frozenset(_spelled(_BY_NAME[name].slots["common"])[0]) for name in _SPACED}
+
+
+def _judge(words: _Compiled, view: View, hits: Sequence[Hit] | None) -> Verdict | None:
     """The first category that fits; reasons of safety come first, an unexplained refusal after the explained ones."""
     first = view.head[:_FIRST_SENTENCES]
-    if _harm(words, first):
+    held = None if hits is None else {name for hit in hits for name in _names(hit.label, words.name)}
+    if (held is None or "decline" in held) and _harm(words, first):
         return Verdict("safety", "harm", words.name)
-    for rule in _declined(words, view, first):
+    for rule in _declined(words, view, first, hits):
         return Verdict(rule.category, rule.name, words.name)
-    if words.has("brief", *first) and not words.has("meta", *first):
+    brief = (held is None or "brief" in held) and words.has("brief", *first)
+    if brief and not words.has("meta", *first):
         return Verdict("safety", "brief", words.name)
     for category, rule in _small_talk(words, view):
         return Verdict(category, rule, words.name)
@@ -255,10 +286,10 @@ def _harm(words: _Compiled, first: Sequence[str]) -> bool:
     return False
 
 
-def _declined(words: _Compiled, view: View, first: Sequence[str]) -> Iterator[Rule]:
+def _declined(words: _Compiled, view: View, first: Sequence[str], hits: Sequence[Hit] | None) -> Iterator[Rule]:
     """Rules by which the model says that it has no tools or cannot reach something that a tool could."""
     for at, sentence in enumerate(first):
-        for rule, found in words.matches(sentence):
+        for rule, found in words.matches(sentence, hits):
             if words.has("condition", sentence) and rule.name != _COUNTERFACTUAL:
                 continue
             # What is said besides: the phrase itself may well hold words that would else excuse it.
