@@ -29,6 +29,8 @@ from .core.trace import TracedReply
 from .errors import ModelError, UpstreamTimeout, UsageError
 from .plugins import Plugins
 from .portal import Portal
+from .probe import Probes
+from .probe_store import ProbeStore, Stored
 from .reach import Model, reach
 from .state import MemoryState, State
 from .turn import Turn, error_after
@@ -184,7 +186,10 @@ class AsyncClient:
         self._reached = reach(model, base_url, api_key, config, plugins)
         self._settings = _changed(config.settings_for(str(self._reached)), settings)
         memory: State = state if state is not None else _state_of(config)
-        self._turns = TurnMaker(self._reached, known, memory, config.secret(memory).reveal().encode(), own)
+        # What `toolspeak probe` found is in the state file; what is found here is kept where everything else is.
+        self._probes = Probes(known, ProbeStore(memory, None if memory is state else config.state()))
+        secret = config.secret(memory).reveal().encode()
+        self._turns = TurnMaker(self._reached, known, memory, secret, own, self._probes)
         self._tenant = tenant
         self._timeout = _seconds(timeout)
 
@@ -241,8 +246,13 @@ class AsyncClient:
         remember = partial(self._turns.conversation.remember, self._tenant, made.request)
         return AsyncStream(made.turn, remember, limit)
 
+    async def probe(self, *, refresh: bool = False) -> Stored | None:
+        """What the model can do, found out by asking it, unless that was done lately. None: it cannot be reached."""
+        return await self._probes.probe(self._reached, refresh=refresh)
+
     async def close(self) -> None:
         """Free the connections."""
+        await self._probes.close()
         await self._reached.upstream.close()
 
     async def __aenter__(self) -> Self:
@@ -360,6 +370,10 @@ class Client:
         """One turn, as it comes: iterate over it, then look at its `reply`."""
         stream = self._client.stream(messages, tools, tool_choice, timeout=timeout, **options)
         return Stream(self, self._portal, stream)
+
+    def probe(self, *, refresh: bool = False) -> Stored | None:
+        """What the model can do, found out by asking it, unless that was done lately. None: it cannot be reached."""
+        return self._portal.run(self._client.probe(refresh=refresh))
 
     def close(self) -> None:
         """End what is under way and free the connections. A client that is forgotten does the same by itself."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 
 from .core.engine import Action, Ask, Done, Emit, Engine, Outcome, Stop
 from .core.events import Event, Failure
@@ -25,12 +25,14 @@ _FORMAT_HINT = f"loosen the schema, or ask a stronger model; {_SEE}"
 class Turn:
     """Iterate over `batches()` for the events; `outcome` is there with the last of them.
 
-    Closing the iterator cancels whatever is under way upstream.
+    Closing the iterator cancels whatever is under way upstream. `ended` is told the outcome once the caller has taken
+    the last event.
     """
 
-    def __init__(self, engine: Engine, upstream: Upstream) -> None:
+    def __init__(self, engine: Engine, upstream: Upstream, ended: Callable[[Outcome], None] | None = None) -> None:
         self._engine = engine
         self._upstream = upstream
+        self._ended = ended
         self.provider = upstream.provider
         self._actions: deque[Action] = deque()
         self._exchange: Batches | None = None
@@ -50,6 +52,8 @@ class Turn:
                         yield self._with_following(action)
                     elif isinstance(action, Done):
                         self.outcome = action.outcome
+                        if self._ended is not None:
+                            self._ended(action.outcome)
                         return
                     else:
                         await self._carry_out(action)

@@ -1,13 +1,15 @@
 """Makes turns for one model: from a request to an engine with its plan, ready to be carried out.
 
 What client and server share: recalled tools, what is known of the model, the plan, the nonces of the
-conversation. Above: `client`, the server. Below: `turn`, `conversation`, `reach`, `core.engine`.
+conversation. Above: `client`, the server. Below: `turn`, `conversation`, `probe`, `reach`,
+`core.engine`.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
 from .conversation import Conversation
@@ -18,6 +20,7 @@ from .core.model import Note, Request
 from .core.nonces import nonces_of
 from .core.strategy import Plan, Settings, plan
 from .errors import UsageError
+from .probe import Probes
 from .reach import Reached
 from .state import State
 from .turn import Turn
@@ -57,8 +60,10 @@ class TurnMaker:
         state: State,
         secret: bytes,
         templates: Mapping[str, str] | None = None,
+        probes: Probes | None = None,
     ) -> None:
         self.reached = reached
+        self._probes = probes
         self._known = known
         self._secret = secret
         self._templates = templates
@@ -67,6 +72,8 @@ class TurnMaker:
     def make(self, asked: Request, settings: Settings, tenant: str = "", seen: tuple[Note, ...] = ()) -> MadeTurn:
         """The turn that answers a request; `seen` is what was noted about it before."""
         reached = self.reached
+        if self._probes is not None:
+            self._probes.look(reached)
         request, notes = self.conversation.recall(tenant, asked, settings)
         found = self._known.find(reached.provider, reached.model, reached.base_url)
         planned = plan(request, found, settings)
@@ -80,4 +87,5 @@ class TurnMaker:
             templates=self._templates,
             notes=(*seen, *notes),
         )
-        return MadeTurn(Turn(engine, reached.upstream), request, planned)
+        ended = self._probes and partial(self._probes.ended, reached, request, planned, settings)
+        return MadeTurn(Turn(engine, reached.upstream, ended), request, planned)

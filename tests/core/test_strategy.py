@@ -279,6 +279,7 @@ def test_the_defaults():
         "contract": "compact",
         "contract_budget": DEFAULT_CONTRACT_BUDGET,
         "rescue": True,
+        "probe": "",
     }
 
 

@@ -1,0 +1,280 @@
+"""Asks a model what it can do, and lets `auto` use the answer.
+
+`measure` carries the battery of `core.probing` out. `Probes` is what clients and servers hold: it hands stored results
+to the capabilities before a turn, starts a probe in the background behind one, and takes note where an upstream
+contradicts what is known. Nothing here stands in the way of a request. Above: `client`, `turn_maker`, the server, the
+command line. Below: `core.probing`, `probe_store`, the upstreams.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import aclosing, suppress
+from typing import Protocol
+
+from .core.capability import Capabilities, Profile
+from .core.engine import Outcome
+from .core.events import CallArgs, Event, Failure, Finish, ReasoningDelta, TextDelta
+from .core.model import JSONObject, Request
+from .core.nonces import nonces_of
+from .core.probing import Probing, Verdict
+from .core.probing_questions import Asked, Heard, Way
+from .core.probing_signs import MOST_BYTES, Signs, asides_for, signs_in
+from .core.reader import parse
+from .core.strategy import Plan, Settings
+from .errors import ToolspeakError, UpstreamError
+from .probe_store import LONGEST_NAME, Place, ProbeStore, Stored, apply, is_due, place_of
+from .reach import Reached
+from .upstreams.address import address, ends_with_version
+from .upstreams.seam import Upstream, failure_of
+
+__all__ = ["Probes", "measure"]
+
+_log = logging.getLogger("toolspeak.probe")
+
+#: Seconds after which the state is looked at again: another process may have probed.
+_LOOK = 60.0
+#: Seconds before an upstream that could not be probed, or has contradicted a probe, is probed again; twice as many
+#: after each further contradiction, so that one that takes the probe's tool but not the user's is left in peace.
+_PAUSE = 600.0
+_MOST_DOUBLED = 8
+#: Places that are remembered. They are named by requests, so they are bounded.
+_MOST_PLACES = 512
+#: Seconds for one answer: a model may have to be loaded first, and may think on a slow machine.
+_PATIENCE = 300.0
+#: Seconds for a question beside the protocol.
+_ASIDE_PATIENCE = 3.0
+#: Characters of one answer that are read. The limit in the request is lower; not every upstream keeps it.
+_MOST_TEXT = 32_000
+#: Characters of an answer that are searched for a call that leaked.
+_MOST_SEARCHED = 65_536
+#: Leaked calls that show that a model leaks: one may have been a quotation.
+_LEAKS = 2
+
+Progress = Callable[[Asked, Heard, int], None]
+
+
+# ---- asking
+
+
+class _Host(Protocol):
+    async def aside(self, target: str, payload: bytes = b"", *, seconds: float, most: int) -> bytes: ...
+
+
+async def measure(
+    reached: Reached, profile: Profile, *, full: bool = False, progress: Progress | None = None
+) -> Verdict:
+    """Ask a model everything, one question after the other."""
+    signs = await _signs(reached)
+    nonce = nonces_of(secrets.token_bytes(16), "probe", ())(0)
+    probing = Probing(Way(reached.model, reached.protocol), profile, nonce, signs, full=full)
+    while (asked := probing.asked) is not None:
+        heard = probing.hear(await _answer(reached.upstream, asked.request))
+        if progress is not None:
+            progress(asked, heard, probing.requests)
+    return probing.verdict()
+
+
+async def _signs(reached: Reached) -> Signs | None:
+    """What the server says beside the protocol, if it is one that does."""
+    if not callable(getattr(reached.upstream, "aside", None)):
+        return None
+    host: _Host = reached.upstream  # type: ignore[assignment]
+    where = address(reached.base_url)
+    # The base URL of the OpenAI protocol ends in a version; what we look for stands beside it.
+    root = where.path.rpartition("/")[0] if ends_with_version(where) else where.path
+    for aside in asides_for(reached.protocol, reached.provider, reached.model):
+        with suppress(UpstreamError):
+            said = await host.aside(f"{root}{aside.path}", aside.payload, seconds=_ASIDE_PATIENCE, most=MOST_BYTES)
+            found = signs_in(aside.server, said)
+            if found is not None:
+                return found
+    return None
+
+
+async def _answer(upstream: Upstream, request: Request) -> Sequence[Event]:
+    """The events of one answer; a failure is the last of them."""
+    events: list[Event] = []
+    length = 0
+    try:
+        async with asyncio.timeout(_PATIENCE), aclosing(upstream.open(request)) as batches:
+            async for batch in batches:
+                events += batch
+                length += sum(map(_length, batch))
+                if length > _MOST_TEXT:
+                    return [*events, Finish("length")]
+    except TimeoutError:
+        events.append(Failure(f"no answer within {_PATIENCE:g} s", "timeout"))
+    except UpstreamError as error:
+        events.append(failure_of(error))
+    except ToolspeakError as error:  # such a request cannot be written in that protocol
+        events.append(Failure(str(error), status=error.status))
+    return events
+
+
+def _length(event: Event) -> int:
+    if isinstance(event, CallArgs):
+        return len(event.fragment)
+    return len(event.text) if isinstance(event, TextDelta | ReasoningDelta) else 0
+
+
+# ---- in use
+
+
+class _Seen:
+    """What is remembered of a place."""
+
+    def __init__(self) -> None:
+        self.stored: Stored | None = None
+        #: When to look at the state again, and when it may be probed again.
+        self.until = 0.0
+        self.pause = 0.0
+        self.leaked = 0
+        self.refused = 0
+
+
+class Probes:
+    """What a client or a server knows of probes: one for all its models."""
+
+    def __init__(self, known: Capabilities, store: ProbeStore) -> None:
+        self._known = known
+        self._store = store
+        self._seen: OrderedDict[Place, _Seen] = OrderedDict()
+        #: One at a time: a local server has one machine to answer on.
+        self._task: asyncio.Task[None] | None = None
+        self._place: Place | None = None
+
+    def look(self, reached: Reached) -> None:
+        """Before a turn: take what is stored."""
+        place = place_of(reached)
+        seen = self._seen.get(place)
+        now = self._store.clock()
+        if seen is not None and now < seen.until:
+            return
+        self._take(place, self._remember(place), now)
+
+    def _remember(self, place: Place) -> _Seen:
+        seen = self._seen.setdefault(place, _Seen())
+        self._seen.move_to_end(place)
+        if len(self._seen) > _MOST_PLACES:
+            self._seen.popitem(last=False)
+        return seen
+
+    def _take(self, place: Place, seen: _Seen, now: float) -> None:
+        seen.until = now + _LOOK
+        try:
+            stored = self._store.get(place)
+        except ToolspeakError as error:
+            _log.warning("results of probes cannot be read: %s", error)
+            return
+        if stored != seen.stored:
+            seen.stored = stored
+            apply(self._known, place, stored)
+
+    # ---- behind a turn
+
+    def ended(self, reached: Reached, request: Request, plan: Plan, settings: Settings, outcome: Outcome) -> None:
+        """Behind a turn: learn from it, and begin a probe where one is due."""
+        self._contradicted(place_of(reached), request, plan, settings, outcome)
+        if request.tools:
+            self.begin(reached, settings)
+
+    def _contradicted(self, place: Place, request: Request, plan: Plan, settings: Settings, outcome: Outcome) -> None:
+        if plan.kind != "native":
+            return
+        phases = [attempt.phase for attempt in outcome.trace.attempts[:2]]
+        if phases == ["native", "inline"] and request.tool_choice.mode == "auto":
+            seen = self._remember(place)
+            seen.pause = max(seen.pause, self._store.clock() + _PAUSE * 2 ** min(seen.refused, _MOST_DOUBLED))
+            seen.refused += 1
+            self._learn(place, {"capability": "none"}, "the upstream refused a request with tools")
+        elif (
+            not plan.profile.leaks and settings.rescue and outcome.trace.why_no_call and self._leaked(request, outcome)
+        ):
+            seen = self._remember(place)
+            seen.leaked += 1
+            if seen.leaked >= _LEAKS:
+                self._learn(place, {"leaks": True}, "native answers held calls as text")
+
+    def _leaked(self, request: Request, outcome: Outcome) -> bool:
+        said = outcome.trace.attempts[-1].raw[:_MOST_SEARCHED]
+        untrusted = tuple(message.text for message in request.messages)
+        return bool(said) and bool(parse(said, request.tools, untrusted=untrusted).calls)
+
+    def _learn(self, place: Place, fields: JSONObject, why: str) -> None:
+        seen = self._remember(place)
+        try:
+            seen.stored = self._store.learned(place, fields, why)
+        except ToolspeakError as error:
+            _log.warning("what was learned is kept in this process only: %s", error)
+        _log.warning("`%s`: %s", place.model[:LONGEST_NAME], why)
+        self._known.learn(*place, fields, why)
+
+    # ---- in the background
+
+    def begin(self, reached: Reached, settings: Settings) -> bool:
+        """Probe a model in the background, where that is due and no other probe is under way."""
+        place = place_of(reached)
+        found = self._known.find(*place)
+        if not is_due(settings, found, place) or self._busy():
+            return False
+        seen, now = self._remember(place), self._store.clock()
+        if now < seen.pause or (seen.stored is not None and seen.stored.is_fresh(now)):
+            return False
+        with suppress(RuntimeError):  # no loop runs here: the next turn comes by one
+            loop = asyncio.get_running_loop()
+            self._place = place
+            self._task = loop.create_task(self._measure(reached, seen), name="toolspeak-probe")
+            return True
+        return False
+
+    def _busy(self) -> bool:
+        return self._task is not None and not self._task.done() and not self._task.get_loop().is_closed()
+
+    async def _measure(self, reached: Reached, seen: _Seen) -> None:
+        place = place_of(reached)
+        seen.pause = self._store.clock() + _PAUSE
+        try:
+            release = await asyncio.to_thread(self._store.claim, place)
+            if release is None:
+                return
+            try:
+                await self._measured(reached, seen)
+            finally:
+                release()
+        except ToolspeakError as error:
+            _log.warning("a probe of `%s` failed: %s", place.model[:LONGEST_NAME], error)
+
+    async def _measured(self, reached: Reached, seen: _Seen) -> None:
+        place = place_of(reached)
+        verdict = await measure(reached, self._known.find(*place).profile)
+        if verdict.unreachable:
+            _log.warning("`%s` could not be probed: %s", place.model[:LONGEST_NAME], verdict.unreachable)
+            return
+        seen.stored = await asyncio.to_thread(self._store.measured, place, verdict)
+        seen.until = self._store.clock() + _LOOK
+        seen.leaked = 0
+        apply(self._known, place, seen.stored)
+        _log.info("`%s` was probed with %d requests", place.model[:LONGEST_NAME], verdict.requests)
+
+    async def probe(self, reached: Reached, *, refresh: bool = False) -> Stored | None:
+        """What a probe finds: a fresh result, the one under way, or a new one. None: it cannot be reached."""
+        place = place_of(reached)
+        while self._task is not None and self._busy():
+            await asyncio.wait([self._task])
+        self._take(place, seen := self._remember(place), self._store.clock())
+        if refresh or seen.stored is None or not seen.stored.is_fresh(self._store.clock()):
+            seen.pause = self._store.clock() + _PAUSE
+            await self._measured(reached, seen)
+        return seen.stored
+
+    async def close(self) -> None:
+        """End what is under way."""
+        task, self._task = self._task, None
+        if task is not None and not task.done() and task.get_loop() is asyncio.get_running_loop():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
