@@ -16,6 +16,7 @@ __all__ = ["main"]
 #: Command -> module that holds a click command named `command`.
 _COMMANDS = {
     "config": "toolspeak.cli.config",
+    "doctor": "toolspeak.cli.doctor",
     "env": "toolspeak.cli.env",
     "keys": "toolspeak.cli.keys",
     "launch": "toolspeak.cli.launch",

@@ -48,7 +48,7 @@ class ListingUpstream(HttpUpstream):
         said = read_json(await self._get(self._version + path))
         rows = said.get(held) if is_object(said) else None
         if not is_array(rows):
-            raise UpstreamError("the service does not say which models it has")
+            raise UpstreamError("the service does not say which models it has", upstream_status=200)
         names = (_name(row.get(named)) for row in rows if is_object(row))
         return tuple(dict.fromkeys(name for name in names if name))[:_MOST_NAMES]
 
