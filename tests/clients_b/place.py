@@ -13,12 +13,12 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.clients_b.model import FINAL, ModelServer, Script, Step
+from tests.clients_b.model import ModelServer, Script
 from tests.clients_b.relay import Relay
 
 #: How long the proxy may take to begin, in seconds. On a busy machine Python alone takes several.
@@ -64,14 +64,14 @@ class Place:
 
 
 @contextmanager
-def place(folder: Path, steps: tuple[Step, ...], final: str = FINAL, plan: str = "inline") -> Iterator[Place]:
+def place(folder: Path, scripted: Callable[[str], Script], plan: str = "inline") -> Iterator[Place]:
     """Model, proxy and relay, from nothing, in an empty folder."""
     home, work = folder / "home", folder / "work"
     (home / "tmp").mkdir(parents=True)
     work.mkdir()
     word = f"plum-{secrets.token_hex(4)}"
     (work / "secret.txt").write_text(f"The word is {word}.\n", encoding="utf-8")
-    script = Script(steps, str(work), final)
+    script = scripted(str(work))
     with ModelServer(script) as model, _proxy(model.url, folder, plan) as port, Relay(port) as relay:
         yield Place(relay.url, home, work, word, script, relay)
 
