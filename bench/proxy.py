@@ -336,12 +336,16 @@ def main() -> None:
         proxies: dict[str, Running] = {}
         for peer in PEERS:
             problem = install(peer) if peer.name in wanted else "not asked for"
-            if problem:
+            running = None if problem else start(peer, Path(name) / peer.name, bench.port)
+            if running is not None:
+                stack.callback(running.stop)
+                try:
+                    running.wait(_request(_first_probe(peer), running.port, running.key))
+                except TimeoutError as error:
+                    problem = str(error)
+            if running is None or problem:
                 print(f"left out: {peer.name}: {problem}", file=sys.stderr)
                 continue
-            running = start(peer, Path(name) / peer.name, bench.port)
-            stack.callback(running.stop)
-            running.wait(_request(_first_probe(peer), running.port, running.key))
             running.idle_mb = running.mb()
             running.start_seconds = _starts(bench, peer, running.start_seconds)
             proxies[peer.name] = running

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -133,12 +134,13 @@ def _toolspeak(folder: Path, port: int, upstream: int) -> Made:
 def _litellm(folder: Path, port: int, upstream: int) -> Made:
     parameters = {"model": "openai/m", "api_base": f"http://127.0.0.1:{upstream}/v1", "api_key": "sk-0"}
     models = [{"model_name": name, "litellm_params": parameters} for name in ("native", "emulated")]
-    # JSON is YAML.
-    (folder / "config.yaml").write_text(json.dumps({"model_list": models}), encoding="utf-8")
+    key = f"sk-{secrets.token_hex(24)}"  # it refuses to start with a short one
+    config = {"model_list": models, "general_settings": {"master_key": key}}
+    (folder / "config.yaml").write_text(json.dumps(config), encoding="utf-8")  # JSON is YAML
     command = [str(CACHE / "litellm" / "bin" / "litellm"), "--config", str(folder / "config.yaml")]
     environment = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_LOG": "ERROR", "HOME": str(folder)}
     options = ["--host", "127.0.0.1", "--port", str(port), "--num_workers", "1", "--telemetry", "False"]
-    return Made([*command, *options], environment)
+    return Made([*command, *options], environment, key)
 
 
 def _vllm_router(folder: Path, port: int, upstream: int) -> Made:
@@ -214,7 +216,8 @@ class Running:
                 self.start_seconds = time.monotonic() - self._began
                 return
             time.sleep(0.003)
-        raise TimeoutError(f"{self.name} does not start; see {self._log.name}")
+        said = Path(self._log.name).read_text("utf-8", "replace").strip().splitlines()
+        raise TimeoutError(f"it does not start: {' | '.join(said[-3:])}")
 
     def cpu(self) -> float:
         """Seconds of CPU time that its processes have taken."""

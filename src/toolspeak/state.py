@@ -18,7 +18,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 import msgspec
 
@@ -140,7 +140,7 @@ class FileState:
     def get(self, key: str) -> Any:
         value, end = self._entries().get(key, (None, None))
         # A copy, so that nobody changes what is cached.
-        return json.loads(json.dumps(value)) if _lives(end, self._clock()) else None
+        return _copied(value) if _lives(end, self._clock()) else None
 
     def put(self, key: str, value: Any, ttl: float | None = None) -> None:
         text = _json(key, value)
@@ -156,7 +156,7 @@ class FileState:
             # Another process may have been quicker.
             if key not in entries:
                 _set(entries, key, (json.loads(text), _end(self._clock(), ttl)))
-            return json.loads(json.dumps(entries[key][0]))
+            return _copied(entries[key][0])
 
     def delete(self, key: str) -> None:
         if key in self._entries():
@@ -188,11 +188,11 @@ class FileState:
     def _read(self) -> _Entries:
         """The file's entries. Raises ValueError when it holds something else."""
         try:
+            # Every request with a key comes here: what has not changed is not opened.
+            if self._cached is not None and self._cached[0] == _stamp(self.path.stat()):
+                return self._cached[1]
             with self.path.open("rb") as file:
-                status = os.fstat(file.fileno())
-                stamp = (status.st_ino, status.st_mtime_ns, status.st_size)
-                if self._cached is not None and self._cached[0] == stamp:
-                    return self._cached[1]
+                stamp = _stamp(os.fstat(file.fileno()))
                 data = file.read()
         except FileNotFoundError:
             return {}
@@ -278,6 +278,20 @@ def _json(key: str, value: Any) -> str:
     if len(text) > _LARGEST_VALUE:
         raise UsageError(f"the value for `{key}` is too large to keep: {len(text)} characters")
     return text
+
+
+def _copied(value: Any) -> Any:
+    """A JSON value of its own."""
+    if isinstance(value, dict):
+        return {name: _copied(each) for name, each in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_copied(each) for each in cast("list[Any]", value)]
+    return value
+
+
+def _stamp(status: os.stat_result) -> tuple[int, int, int]:
+    """What changes whenever a file is replaced or written."""
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def _end(now: float, ttl: float | None) -> float | None:

@@ -110,11 +110,12 @@ class Access:
         """
         if level == "open":
             return NOBODY
-        shown = tuple(credentials(scope))
-        caller = Caller(self._key(shown), own=_foreign(shown))
-        admin = self.sessions.holds(session_in(scope)) or (caller.key is not None and caller.key.admin)
+        shown = credentials(scope)
+        key = self._key(shown)
+        admin = (key is not None and key.admin) or self.sessions.holds(session_in(scope))
+        caller = Caller(key, admin, _foreign(shown))
         if admin:
-            return msgspec.structs.replace(caller, admin=True)
+            return caller
         if level == "admin":
             if caller.key is not None:
                 raise Forbidden("this key is not for what others asked", hint="use one made with `--admin`")
@@ -139,24 +140,24 @@ class Access:
         return key
 
 
-def credentials(scope: Scope) -> Iterator[Credential]:
+def credentials(scope: Scope) -> tuple[Credential, ...]:
     """Every credential that a request shows, wherever it stands."""
-    for number, credential in enumerate(_all_credentials(scope)):
-        if number >= _MOST_CREDENTIALS:
-            raise Unauthorized("the request shows too many keys")
-        yield credential
+    shown = [Credential(header, Secret(text)) for header, text in _all_credentials(scope)]
+    if len(shown) > _MOST_CREDENTIALS:
+        raise Unauthorized("the request shows too many keys")
+    return tuple(shown)
 
 
-def _all_credentials(scope: Scope) -> Iterator[Credential]:
+def _all_credentials(scope: Scope) -> Iterator[tuple[str, str]]:
     for name, value in scope["headers"]:
         if name == b"authorization":
             text = value.decode("latin-1").strip()
             scheme, _, rest = text.partition(" ")
             text = rest.strip() if scheme.lower() == "bearer" else text
             if text:
-                yield Credential("authorization", Secret(text))
+                yield "authorization", text
         elif name in _KEY_HEADERS and (text := value.decode("latin-1").strip()):
-            yield Credential(_KEY_HEADERS[name], Secret(text))
+            yield _KEY_HEADERS[name], text
     query: bytes = scope.get("query_string", b"")
     if query:
         try:
@@ -165,7 +166,7 @@ def _all_credentials(scope: Scope) -> Iterator[Credential]:
             raise UsageError(f"the query has more than {_MOST_PARAMETERS} parameters") from None
         for name, text in pairs:
             if name == _KEY_PARAMETER and text.strip():
-                yield Credential(_KEY_PARAMETER, Secret(text.strip()))
+                yield _KEY_PARAMETER, text.strip()
 
 
 def tenant_of(credential: Credential) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ..errors import UsageError
 from ..state import MemoryState
-from .asgi import Scope, header
+from .asgi import Scope
 from .auth import Access, Caller
 from .keys import Keys
 from .routes import Route
@@ -66,20 +66,23 @@ class Guard:
         return self.access.check(scope, route.level if route is not None else "client")
 
     def _check_origin(self, scope: Scope) -> None:
-        size = hosts = 0
+        size = named = 0
+        found = {b"host": b"", b"origin": b"", b"sec-fetch-site": b""}
         for name, value in scope["headers"]:
             size += len(name) + len(value)
-            hosts += name in (b"host", b"origin")
+            if name in found:
+                named += name != b"sec-fetch-site"
+                found[name] = found[name] or value
         if size > MOST_HEADERS:
             raise HeadersTooLarge(f"the headers have more than {MOST_HEADERS} bytes")
-        host, origin = header(scope, b"host"), header(scope, b"origin")
-        if hosts > bool(host) + bool(origin):
+        host, origin, site = (value.decode("latin-1") for value in found.values())
+        if named > bool(host) + bool(origin):
             raise Refused("the request names more than one Host or Origin, or an empty one")
         if not self._any_host and _name(host) not in self._hosts:
             raise Refused("this Host is not served", hint="let the server know it with --allow-host")
         if origin and not _same(origin, host):
             raise Refused("requests from other sites are not served")
-        if header(scope, b"sec-fetch-site") not in _OWN_SITES:
+        if site not in _OWN_SITES:
             raise Refused("requests from other sites are not served")
 
 

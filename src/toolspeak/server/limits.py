@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Generator
 from contextlib import aclosing, contextmanager
 
-from ..core.model import JSONObject, JSONValue, Note, Request, is_array, is_object
+from ..core.model import JSONObject, JSONValue, Note, Request, is_object
 from ..errors import UpstreamError, UsageError
 from ..protocols.common import ROUTING_FIELDS, parse_object
 from ..upstreams.seam import Batches, Upstream
@@ -163,19 +163,27 @@ def read_object(body: bytes) -> JSONObject:
         UsageError: it is no such object.
     """
     # Brackets in strings count too: it is enough that no request has nearly as many.
-    if body.count(b"{") + body.count(b"[") > MOST_CONTAINERS:
+    brackets = body.count(b"{") + body.count(b"[")
+    if brackets > MOST_CONTAINERS:
         raise UsageError(f"the body holds more than {MOST_CONTAINERS} lists and objects")
     fields = parse_object(body)
+    if brackets > MOST_DEPTH:  # fewer cannot be nested as deeply
+        _check_depth(fields)
+    return fields
+
+
+def _check_depth(fields: JSONObject) -> None:
     level: list[JSONValue] = [fields]
     for _ in range(MOST_DEPTH):
-        level = [each for one in level for each in (one.values() if is_object(one) else one) if _holds(each)]
+        level = [
+            each
+            for one in level
+            for each in (one.values() if is_object(one) else one)
+            if type(each) is dict or type(each) is list
+        ]
         if not level:
-            return fields
+            return
     raise UsageError(f"the body is nested deeper than {MOST_DEPTH} levels")
-
-
-def _holds(value: JSONValue) -> bool:
-    return is_object(value) or is_array(value)
 
 
 def check_request(request: Request) -> None:
