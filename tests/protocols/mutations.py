@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from toolspeak.core.model import JSONObject, JSONValue
+from toolspeak.core.model import JSONObject, JSONValue, is_array, is_object
 
 CAPTURED = Path(__file__).parents[3] / "shared" / "clients" / "requests.jsonl"
 
@@ -26,6 +26,7 @@ _PATHS = {
     "ollama": re.compile(r"/api/chat$"),
 }
 
+_CUT = re.compile(r"<\d+ more>")
 _SCHEMA: JSONObject = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 _FUNCTION: JSONObject = {"name": "get_weather", "description": "Tells it.", "parameters": _SCHEMA}
 _PNG = "data:image/png;base64,QQ=="
@@ -200,7 +201,16 @@ def captured(protocol: str) -> list[JSONObject]:
     with CAPTURED.open(encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
     known = _PATHS[protocol]
-    return [row["body"] for row in rows if row["body"] and known.search(row["path"].partition("?")[0])]
+    return [_uncut(row["body"]) for row in rows if row["body"] and known.search(row["path"].partition("?")[0])]
+
+
+def _uncut(value: JSONValue) -> JSONValue:
+    """A captured value without the marks that say how many items of a list were left out."""
+    if is_object(value):
+        return {key: _uncut(item) for key, item in value.items()}
+    if is_array(value):
+        return [_uncut(item) for item in value if not (isinstance(item, str) and _CUT.fullmatch(item))]
+    return value
 
 
 #: What may stand in the place of a value: everything that it is not.
