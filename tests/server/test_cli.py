@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from tests.server.asgi import HELLO, ask, bearer, run
 from toolspeak.cli import main
 from toolspeak.server.keys import Keys
+from toolspeak.server.run import Manner
 from toolspeak.state import FileState
 
 
@@ -87,8 +88,13 @@ def test_a_name_that_is_taken_is_an_error_with_a_hint(home: Path):
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     calls: list[Any] = []
-    monkeypatch.setattr("toolspeak.server.run.serve", lambda *arguments: calls.append(arguments))
-    monkeypatch.setattr("toolspeak.server.logs.set_up", calls.append)
+
+    def serve(*arguments: Any) -> int:
+        calls.append(arguments)
+        return 0
+
+    monkeypatch.setattr("toolspeak.server.run.serve", serve)
+    monkeypatch.setattr("toolspeak.server.logs.set_up", lambda secrets, *more, **access: calls.append(secrets))
     return calls
 
 
@@ -117,8 +123,8 @@ def test_the_configuration_is_read_again_for_each_new_gateway(home: Path, starte
 
     write("one")
     assert invoke("serve").exit_code == 0
-    secrets, (app, host, port, remake) = started
-    assert (host, port) == ("127.0.0.1", 8788)
+    secrets, (app, host, port, remake, manner, _) = started
+    assert (host, port, manner) == ("127.0.0.1", 8788, Manner(1, 30.0, 0.0))
     assert [each["id"] for each in run(ask(app, "GET", "/v1/models")).json["data"]] == ["one"]
     assert "sk-of-one-000" in [secret.reveal() for secret in secrets()]
     write("two")

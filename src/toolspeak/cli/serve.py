@@ -5,23 +5,87 @@ Above: the user. Below: `server.run`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
 from ..config import Config, Secret, load
+from ..errors import UsageError
 from .config import say, usage_errors
 from .first_run import advice, prepare
 
 if TYPE_CHECKING:
     from ..config import Auth
+    from ..server.gateway import Gateway
+    from ..server.logs import Format
 
 __all__ = ["command"]
 
+_EXAMPLES = """\b
+Examples:
+  toolspeak serve
+  toolspeak serve --model ~/models/my-model.gguf
+  toolspeak serve --upstream http://127.0.0.1:9000/v1
+  toolspeak serve --upstream http://127.0.0.1:9000/v1 --mode force --plan decision
+  toolspeak keys new anna && toolspeak serve --host 0.0.0.0
+"""
+_LEVELS = ["debug", "info", "warning", "error"]
 _PROTOCOLS = ["openai", "openai_responses", "anthropic", "gemini", "ollama"]
 
 
-@click.command("serve")
+class _Manner(NamedTuple):
+    """As `Manner`, which is not imported before it is needed."""
+
+    workers: int
+    drain: float
+    linger: float
+
+
+class _Address(NamedTuple):
+    """Where it listens, and for whom."""
+
+    host: str
+    port: int
+    require_key: bool
+    allow_host: tuple[str, ...]
+
+
+class _Log(NamedTuple):
+    log_format: Format
+    log_level: str
+    access_log: bool
+
+
+Row = TypeVar("Row", _Address, _Manner, _Log)
+
+
+def _running(command: Callable[..., None]) -> Callable[..., None]:
+    """The options about where and how it is run, as three values."""
+
+    @click.option("--host", default="127.0.0.1", show_default=True, help="address to listen on")
+    @click.option("--port", default=8788, show_default=True, help="port to listen on; 0 for a free one")
+    @click.option("--require-key", is_flag=True, help="demand a toolspeak key on this machine too")
+    @click.option("--allow-host", multiple=True, metavar="NAME", help="a name that clients may call this server by")
+    @click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 256), help="processes that answer")
+    @click.option("--drain", default=30.0, show_default=True, metavar="SECONDS", help="time for answers at the end")
+    @click.option("--linger", default=0.0, metavar="SECONDS", help="at the end, listen on for so long, but not ready")
+    @click.option("--log-format", type=click.Choice(["auto", "json", "text"]), default="auto", show_default=True)
+    @click.option("--log-level", type=click.Choice(_LEVELS), default="warning", show_default=True)
+    @click.option("--access-log", is_flag=True, help="a line in the log for every request")
+    @wraps(command)
+    def wrapped(**given: Any) -> None:
+        def taken(form: type[Row]) -> Row:
+            return form(*(given.pop(name) for name in form._fields))
+
+        command(address=taken(_Address), manner=taken(_Manner), log=taken(_Log), **given)
+
+    return wrapped
+
+
+@click.command("serve", epilog=_EXAMPLES)
 @click.option("--upstream", default="", metavar="URL", help="where the model is, such as http://127.0.0.1:9000/v1")
 @click.option("--protocol", type=click.Choice(_PROTOCOLS), help="what the upstream speaks")
 @click.option("--model", default="", metavar="NAME", help="use this model whatever a request names")
@@ -29,8 +93,6 @@ _PROTOCOLS = ["openai", "openai_responses", "anthropic", "gemini", "ollama"]
 @click.option("--mode", type=click.Choice(["auto", "force", "fallback", "off"]), help="when to emulate tool calls")
 @click.option("--plan", type=click.Choice(["inline", "decision", "envelope"]), help="how to emulate them")
 @click.option("--chat-only", is_flag=True, help="take tools away altogether")
-@click.option("--host", default="127.0.0.1", show_default=True, help="address to listen on")
-@click.option("--port", default=8788, show_default=True, help="port to listen on")
 @click.option(
     "--auth",
     type=click.Choice(["replace", "forward", "check"]),
@@ -38,41 +100,26 @@ _PROTOCOLS = ["openai", "openai_responses", "anthropic", "gemini", "ollama"]
     show_default=True,
     help="which key --upstream gets: the configured one, the client's own, or the configured one for holders of a key",
 )
-@click.option("--require-key", is_flag=True, help="demand a toolspeak key on this machine too")
-@click.option("--allow-host", multiple=True, metavar="NAME", help="a name that clients may call this server by")
+@_running
 def command(
-    upstream: str,
-    model: str,
-    host: str,
-    port: int,
-    auth: Auth,
-    require_key: bool,
-    allow_host: tuple[str, ...],
-    **settings: str | bool | None,
+    upstream: str, model: str, auth: Auth, address: _Address, manner: _Manner, log: _Log, **settings: str | bool | None
 ) -> None:
     """Serve every OpenAI, Anthropic, Gemini and Ollama client, with tool calling, from one upstream or several.
 
     Without --upstream the upstreams are those of the configuration, [upstreams.NAME]; where it names none, a small
     model runs here, without key or account. SIGHUP reads the configuration again.
-
-    \b
-    Examples:
-      toolspeak serve
-      toolspeak serve --model ~/models/my-model.gguf
-      toolspeak serve --upstream http://127.0.0.1:9000/v1
-      toolspeak serve --upstream http://127.0.0.1:9000/v1 --mode force --plan decision
-      toolspeak keys new anna && toolspeak serve --host 0.0.0.0
     """
     from ..server.app import App
     from ..server.keys import Keys
     from ..server.logs import set_up
-    from ..server.run import gateway_from, guard_from, model_here, secrets_of, serve
+    from ..server.operation import Operation
+    from ..server.run import Manner, gateway_from, guard_from, model_here, secrets_of, serve
     from ..state import MemoryState
 
     flags = {name: value for name, value in settings.items() if value}
     memory = MemoryState()
     secrets: list[Secret] = []
-    set_up(lambda: secrets)
+    set_up(lambda: secrets, getattr(logging, log.log_level.upper()), log.log_format, access=log.access_log)
 
     def loaded() -> Config:
         config = load(flags)
@@ -84,10 +131,27 @@ def command(
         config = loaded()
         here = model_here(config, upstream, model)
         running = prepare(config, here) if here is not None else ""
-        guard = guard_from(Keys(config.state()), host, frozenset(allow_host), required=require_key)
+        guard = guard_from(
+            Keys(config.state()), address.host, frozenset(address.allow_host), required=address.require_key
+        )
         gateway = gateway_from(config, upstream, model, auth, memory)
-    shown = f"[{host}]" if ":" in host else host
-    click.echo(f"toolspeak listens on http://{shown}:{port} (OpenAI: /v1, Anthropic: /, Gemini: /, Ollama: /)")
+        if running and manner.workers > 1:
+            raise UsageError("each worker would load the model that runs here", hint="leave out --workers")
+
+    def remade() -> Gateway:
+        return gateway_from(loaded(), upstream, model, auth, memory)
+
+    app = App(gateway, guard, operation=Operation(access_log=log.access_log))
+    with usage_errors():
+        status = serve(
+            app, address.host, address.port, remade, Manner(*manner), partial(_say_where, address.host, running)
+        )
+    click.get_current_context().exit(status)
+
+
+def _say_where(host: str, running: str, port: int) -> None:
+    """What a person needs to know once clients can come."""
+    address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    click.echo(f"toolspeak listens on {address} (OpenAI: /v1, Anthropic: /, Gemini: /, Ollama: /)")
     if running:
-        advice(f"http://{shown}:{port}", running)
-    serve(App(gateway, guard), host, port, lambda: gateway_from(loaded(), upstream, model, auth, memory))
+        advice(address, running)

@@ -64,6 +64,7 @@ class App:
         self.operation = operation or Operation()
         self.operation.metrics.names = self._model_names
         self._keep_alive = keep_alive
+        self._looking: asyncio.Future[None] | None = None
         self._guard = guard or Guard()
         self._limits = limits or Limits()
         #: By whose they are and by their ids.
@@ -75,6 +76,11 @@ class App:
         old, self._gateway = self._gateway, gateway
         self.operation.metrics.forget_names()
         await old.retire()
+
+    def _look_up_names(self) -> None:
+        """So that models have names the next time that somebody looks; who looks now does not wait for upstreams."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.ensure_future(self._gateway.refresh())
 
     def _model_names(self) -> frozenset[str]:
         return frozenset(self._gateway.models(_EVERYBODY))
@@ -115,6 +121,7 @@ class App:
                 await self._answer(route, caller, trip, receive, send)
             elif route.page in PAGES:
                 await self.operation.show(route.page, send)
+                self._look_up_names()
             else:
                 await self._pages.show(route, caller, scope, receive, send)
         except ToolspeakError as error:

@@ -1,8 +1,9 @@
-"""What is written to the log: one JSON object a line, without control characters and without keys.
+"""What is written to the log: one entry a line, without control characters and without keys.
 
-Names and ids in a log come from requests; as JSON strings they can neither begin a line nor colour a terminal. Every
-line passes one filter that takes out the configured secrets and whatever looks like a key of ours or a bearer token.
-Above: `toolspeak serve`. Below: logging.
+Names and ids in a log come from requests; whatever they hold, they can neither begin a line nor colour a terminal.
+Every line passes one filter that takes out the configured secrets and whatever looks like a key of ours or a bearer
+token, and names the request on whose way it was written. For machines a line is a JSON object, for people on a terminal
+it is text. Above: `toolspeak serve`. Below: logging, `trips`.
 """
 
 from __future__ import annotations
@@ -10,17 +11,24 @@ from __future__ import annotations
 import json
 import logging
 import re
+import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal, TypeAlias
 
 from ..config import Secret
+from .trips import CURRENT
 
-__all__ = ["JsonLines", "redacted", "set_up"]
+__all__ = ["Format", "JsonLines", "Lines", "TextLines", "redacted", "set_up"]
+
+Format: TypeAlias = Literal["auto", "json", "text"]
 
 _HIDDEN = "***"
 #: Anything shorter is no secret, and taking it out would tear texts.
 _SHORTEST = 8
 _KEY = re.compile(r"tsk-[A-Za-z0-9_-]{8,}|(?<=[?&]key=)[^&\s\"']+|(?<=[Bb]earer )[^\s,;\"']+")
+#: One line for each request, if wanted.
+_ACCESS = "toolspeak.access"
 
 
 def redacted(text: str, secrets: Iterable[str] = ()) -> str:
@@ -31,32 +39,78 @@ def redacted(text: str, secrets: Iterable[str] = ()) -> str:
     return _KEY.sub(_HIDDEN, text)
 
 
-class JsonLines(logging.Formatter):
-    """Formats a record as one line of ASCII."""
+class Lines(logging.Formatter):
+    """What every format tells, already without keys."""
 
     def __init__(self, secrets: Callable[[], Iterable[Secret]] = tuple) -> None:
         super().__init__()
         self._secrets = secrets
 
-    def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+    def told(self, record: logging.LogRecord) -> dict[str, object]:
+        """The parts of a line: when, how bad, who, what; the request, fields of its own, an error."""
         secrets = [secret.reveal() for secret in self._secrets()]
-        line = {
+        line: dict[str, object] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": redacted(record.getMessage(), secrets),
         }
+        trip = CURRENT.get()
+        if trip is not None:
+            line["request_id"] = redacted(trip.id, secrets)
+        fields: Mapping[str, object] = getattr(record, "fields", {})
+        for name, value in fields.items():
+            line[name] = redacted(value, secrets) if isinstance(value, str) else value
         if record.exc_info:
+            # Of an exception in the log, a field of its own is the whole story.
             line["error"] = redacted(self.formatException(record.exc_info), secrets)
-        return json.dumps(line, ensure_ascii=True)
+        return line
 
 
-def set_up(secrets: Callable[[], Iterable[Secret]], level: int = logging.WARNING) -> logging.Handler:
-    """Let everything that is logged, by us and by uvicorn, go to stderr by this one way."""
+class JsonLines(Lines):
+    """Formats a record as one line of ASCII."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        return json.dumps(self.told(record), ensure_ascii=True)
+
+
+class TextLines(Lines):
+    """Formats a record for a person. A traceback follows on lines that begin like no entry does."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, and a traceback."""
+        line = self.told(record)
+        time, level, logger, message = (line.pop(name) for name in ("time", "level", "logger", "message"))
+        trace = str(line.pop("error")).splitlines() if record.exc_info else []
+        rest = "".join(f" {name}={value}" for name, value in line.items())
+        first = _printable(f"{time} {str(level).upper()} {logger}: {message}{rest}")
+        return "\n".join([first, *(f"  | {_printable(each)}" for each in trace)])
+
+
+def _printable(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
+def set_up(
+    secrets: Callable[[], Iterable[Secret]],
+    level: int = logging.WARNING,
+    form: Format = "auto",
+    *,
+    access: bool = False,
+) -> logging.Handler:
+    """Let everything that is logged, by us and by uvicorn, go to stderr by this one way.
+
+    `auto` is text where stderr is a terminal and JSON elsewhere; `access` lets every request have a line, whatever the
+    level.
+    """
     handler = logging.StreamHandler()
-    handler.setFormatter(JsonLines(secrets))
+    text = form == "text" or (form == "auto" and sys.stderr.isatty())
+    handler.setFormatter((TextLines if text else JsonLines)(secrets))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
+    logging.getLogger(_ACCESS).setLevel(logging.INFO if access else logging.NOTSET)
     return handler

@@ -97,7 +97,7 @@ class Metrics:
             self._asked_again(model, attempts)
         for note in record.notes:
             self._event("notes", model, note.code)
-        if record.trace.why_no_call:
+        if record.trace.why_no_call and (labels[3] != "none" or record.plan == "plain"):
             self._event("no_call", model, record.plan)
 
     def _judged(self, model: str, attempt: AttemptTrace) -> None:
