@@ -25,6 +25,9 @@ _FIND = (Phase.explicit, Phase.generate)
 settings.register_profile("mutate", settings.get_profile("ci"), max_examples=25, phases=_FIND)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
+# Nothing is asked in the background unless a test says so.
+os.environ.setdefault("TOOLSPEAK_PROBE", "off")
+
 _WANTED = "for want of a system package"
 
 

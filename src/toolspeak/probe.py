@@ -44,6 +44,8 @@ _PAUSE = 600.0
 _MOST_DOUBLED = 8
 #: Places that are remembered. They are named by requests, so they are bounded.
 _MOST_PLACES = 512
+#: Probes that wait for their turn; beyond that the next request of a model is soon enough.
+_MOST_WAITING = 32
 #: Seconds for one answer: a model may have to be loaded first, and may think on a slow machine.
 _PATIENCE = 300.0
 #: Seconds for a question beside the protocol.
@@ -144,9 +146,9 @@ class Probes:
         self._known = known
         self._store = store
         self._seen: OrderedDict[Place, _Seen] = OrderedDict()
-        #: One at a time: a local server has one machine to answer on.
         self._task: asyncio.Task[None] | None = None
-        self._place: Place | None = None
+        #: What is to be probed; the first is under way.
+        self._waiting: dict[Place, tuple[Reached, _Seen]] = {}
 
     def look(self, reached: Reached) -> None:
         """Before a turn: take what is stored."""
@@ -217,37 +219,48 @@ class Probes:
     # ---- in the background
 
     def begin(self, reached: Reached, settings: Settings) -> bool:
-        """Probe a model in the background, where that is due and no other probe is under way."""
+        """Probe a model in the background, where that is due; whether it is."""
         place = place_of(reached)
-        found = self._known.find(*place)
-        if not is_due(settings, found, place) or self._busy():
+        if not is_due(settings, self._known.find(*place), place) or place in self._waiting:
             return False
         seen, now = self._remember(place), self._store.clock()
-        if now < seen.pause or (seen.stored is not None and seen.stored.is_fresh(now)):
+        fresh = seen.stored is not None and seen.stored.is_fresh(now)
+        if now < seen.pause or fresh or len(self._waiting) >= _MOST_WAITING:
             return False
-        with suppress(RuntimeError):  # no loop runs here: the next turn comes by one
+        try:
             loop = asyncio.get_running_loop()
-            self._place = place
-            self._task = loop.create_task(self._measure(reached, seen), name="toolspeak-probe")
-            return True
-        return False
+        except RuntimeError:  # no loop runs here: the next turn comes by one
+            return False
+        self._waiting[place] = (reached, seen)
+        if not self._busy():
+            self._task = loop.create_task(self._work(), name="toolspeak-probe")
+        return True
 
     def _busy(self) -> bool:
         return self._task is not None and not self._task.done() and not self._task.get_loop().is_closed()
 
-    async def _measure(self, reached: Reached, seen: _Seen) -> None:
-        place = place_of(reached)
-        seen.pause = self._store.clock() + _PAUSE
+    async def _work(self) -> None:
+        """One probe after the other: a local server has one machine to answer on."""
         try:
-            release = await asyncio.to_thread(self._store.claim, place)
-            if release is None:
-                return
-            try:
-                await self._measured(reached, seen)
-            finally:
-                release()
-        except ToolspeakError as error:
-            _log.warning("a probe of `%s` failed: %s", place.model[:LONGEST_NAME], error)
+            while self._waiting:
+                place, (reached, seen) = next(iter(self._waiting.items()))
+                seen.pause = self._store.clock() + _PAUSE
+                try:
+                    await self._claimed(reached, seen)
+                except ToolspeakError as error:
+                    _log.warning("a probe of `%s` failed: %s", place.model[:LONGEST_NAME], error)
+                self._waiting.pop(place, None)
+        finally:
+            self._waiting.clear()
+
+    async def _claimed(self, reached: Reached, seen: _Seen) -> None:
+        release = await asyncio.to_thread(self._store.claim, place_of(reached))
+        if release is None:  # another process has begun one
+            return
+        try:
+            await self._measured(reached, seen)
+        finally:
+            release()
 
     async def _measured(self, reached: Reached, seen: _Seen) -> None:
         place = place_of(reached)

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
+import msgspec
+
 from .conversation import Conversation
 from .core.capability import Capabilities
 from .core.engine import Engine
@@ -24,6 +26,7 @@ from .probe import Probes
 from .reach import Reached
 from .state import State
 from .turn import Turn
+from .upstreams.seam import Upstream
 
 __all__ = ["MadeTurn", "TurnMaker", "checked_templates"]
 
@@ -61,9 +64,12 @@ class TurnMaker:
         secret: bytes,
         templates: Mapping[str, str] | None = None,
         probes: Probes | None = None,
+        alone: Upstream | None = None,
     ) -> None:
         self.reached = reached
         self._probes = probes
+        # A probe must not be answered by an upstream that stands behind the one that is probed.
+        self._probed = reached if alone is None else msgspec.structs.replace(reached, upstream=alone)
         self._known = known
         self._secret = secret
         self._templates = templates
@@ -87,5 +93,5 @@ class TurnMaker:
             templates=self._templates,
             notes=(*seen, *notes),
         )
-        ended = self._probes and partial(self._probes.ended, reached, request, planned, settings)
+        ended = self._probes and partial(self._probes.ended, self._probed, request, planned, settings)
         return MadeTurn(Turn(engine, reached.upstream, ended), request, planned)

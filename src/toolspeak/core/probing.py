@@ -93,8 +93,9 @@ class Spoken(msgspec.Struct, frozen=True):
     dialect: str
     won: int
     tried: int
-    #: Calls that carried their mark.
+    #: Answers whose calls carried their mark, and answers whose calls were written in this dialect.
     marked: int = 0
+    own: int = 0
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -330,10 +331,11 @@ class Probing:
                 sum(map(_speaks, heard)),
                 sum(each.kind == "answered" for each in heard),
                 sum(each.written for each in heard),
+                sum(_speaks(each) and each.own for each in heard),
             )
             for dialect, heard in self._spoken.items()
         ]
-        return tuple(sorted(scores, key=lambda score: (-score.won, -score.marked)))
+        return tuple(sorted(scores, key=lambda score: (-score.won, -score.marked, -score.own)))
 
     def _best(self) -> Spoken | None:
         return next((each for each in self._ranked() if each.won >= _MAJORITY), None)

@@ -132,8 +132,9 @@ class Heard(msgspec.Struct, frozen=True):
     called: bool = False
     written: bool = False
     unmarked: bool = False
-    #: How the calls in the text were written.
+    #: How the calls in the text were written, and whether that is how they were asked for.
     spoken: str = ""
+    own: bool = False
     #: Some call was made, whatever it asks for.
     any_call: bool = False
     #: In how many pieces the answer came, and how long it was.
@@ -185,7 +186,7 @@ def constrained(way: Way, flavour: Flavour) -> Asked:
     request = _request(way, (_user(_GREETING),))
     grammar = wire_options(response_constraint(_ONLY_CODE, flavour), way.protocol)
     options = msgspec.structs.replace(request.options, grammar=grammar)
-    return Asked("constraint", msgspec.structs.replace(request, options=options), dialect=flavour)
+    return Asked("constraint", msgspec.structs.replace(request, options=options))
 
 
 # ---- hearing
@@ -227,6 +228,7 @@ def hear(asked: Asked, events: Sequence[Event]) -> Heard:
         written=_covers(written, asked.items),
         unmarked=_covers([*written, *unmarked], asked.items, raw),
         spoken=_dialect_of(written[0].dialect if written else ""),
+        own=bool(asked.dialect) and all(_belongs(each, asked.dialect) for each in (*written, *unmarked)),
         any_call=bool(calls),
         pieces=len(pieces),
         length=sum(len(event.fragment if isinstance(event, CallArgs) else event.text) for event in pieces),
@@ -258,6 +260,10 @@ def _covers(calls: Sequence[Candidate], items: tuple[str, ...], raw: str = "") -
         return False
     told = " ".join(str(call.arguments) for call in calls) + raw
     return all(item in told.lower() for item in items)
+
+
+def _belongs(call: Candidate, dialect: str) -> bool:
+    return call.dialect in DIALECTS[dialect].accepts
 
 
 def _dialect_of(opening: str) -> str:

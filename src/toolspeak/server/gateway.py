@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -20,6 +19,7 @@ from ..core.capability import Capabilities
 from ..core.model import Request
 from ..core.strategy import Settings
 from ..errors import ConfigError
+from ..probe import Probes
 from ..reach import Reached
 from ..state import State
 from ..turn_maker import TurnMaker
@@ -69,6 +69,30 @@ class Line(msgspec.Struct, frozen=True):
     max_per_minute: int = 0
 
 
+class Lease:
+    """Counts who needs a gateway. One for all of them, since every request takes one."""
+
+    __slots__ = ("_free", "_held")
+
+    def __init__(self) -> None:
+        self._held = 0
+        self._free: asyncio.Event | None = None
+
+    def __enter__(self) -> None:
+        self._held += 1
+
+    def __exit__(self, *exc: object) -> None:
+        self._held -= 1
+        if not self._held and self._free is not None:
+            self._free.set()
+
+    async def ended(self) -> None:
+        """Wait until nobody needs it."""
+        while self._held:
+            self._free = asyncio.Event()
+            await self._free.wait()
+
+
 class Gateway:
     """The upstreams of one server.
 
@@ -78,6 +102,7 @@ class Gateway:
         known: what is known of models.
         memory: where the tools of conversations are remembered.
         secret: what nonces are made from.
+        probes: what finds out, in the background, what models can do.
 
     Raises:
         ConfigError: an alias or a fallback leads nowhere, or a client's key to somebody else.
@@ -90,7 +115,9 @@ class Gateway:
         memory: State,
         secret: bytes,
         aliases: Mapping[str, str] | None = None,
+        probes: Probes | None = None,
     ) -> None:
+        self._probes = probes
         self._lines = {line.name: line for line in lines}
         models = {line.name: (line.fixed,) if line.fixed else line.models for line in lines}
         self._catalogue = Catalogue(models, aliases)
@@ -109,8 +136,7 @@ class Gateway:
         self._forwarded: OrderedDict[tuple[str, ...], Upstream] = OrderedDict()
         self._makers: OrderedDict[tuple[str, ...], tuple[TurnMaker, Settings]] = OrderedDict()
         self._chains = {line.name: self._chain(line) for line in lines}
-        self._leases = 0
-        self._free = asyncio.Event()
+        self._lease = Lease()
 
     def _chain(self, line: Line) -> tuple[tuple[Line, str], ...]:
         """An upstream and those to fall back to, each with the model to ask for if it is another one."""
@@ -172,7 +198,10 @@ class Gateway:
         asked = [self._upstream(each, model, own, header) for each, model in self._chains[line.name]]
         upstream = asked[0] if len(asked) == 1 else Fallback(asked)
         reached = Reached(line.provider, place.model, line.base_url, line.protocol, upstream)
-        return TurnMaker(reached, self._known, self._memory, self._secret), line.settings(place.model)
+        # Nobody's own key pays for a probe.
+        probes = self._probes if own is None else None
+        maker = TurnMaker(reached, self._known, self._memory, self._secret, probes=probes, alone=asked[0])
+        return maker, line.settings(place.model)
 
     def _upstream(self, line: Line, model: str, own: Credential | None, header: str) -> Upstream:
         if line.auth == "forward" and own is not None:
@@ -207,26 +236,34 @@ class Gateway:
 
     # ---- life
 
-    @contextmanager
-    def lease(self) -> Generator[None]:
-        """While a request is answered: the gateway does not end before."""
-        self._leases += 1
-        try:
-            yield
-        finally:
-            self._leases -= 1
-            if not self._leases:
-                self._free.set()
+    def start(self) -> None:
+        """Find out, in the background, what those models can do of which that is wanted at the start."""
+        probes = self._probes
+        if probes is None:
+            return
+        for line in self._lines.values():
+            named = (line.fixed,) if line.fixed else tuple(name for name in line.models if "*" not in name)
+            for name in named if line.auth != "forward" else ():
+                settings = line.settings(name)
+                if settings.probe == "startup":
+                    upstream = self._upstream(line, "", None, "")
+                    reached = Reached(line.provider, name, line.base_url, line.protocol, upstream)
+                    probes.look(reached)
+                    probes.begin(reached, settings)
+
+    def lease(self) -> Lease:
+        """While a request is answered, inside `with`: the gateway does not end before."""
+        return self._lease
 
     async def retire(self) -> None:
         """End as soon as nobody needs it any more."""
-        while self._leases:
-            self._free.clear()
-            await self._free.wait()
+        await self._lease.ended()
         await self.close()
 
     async def close(self) -> None:
         """Free the connections."""
+        if self._probes is not None:
+            await self._probes.close()
         # What was kept for clients and has been dropped since needs no closing: unused connections end by themselves.
         for upstream in (*self._dialled.values(), *self._forwarded.values()):
             await upstream.close()

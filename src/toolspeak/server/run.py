@@ -11,6 +11,8 @@ from ..config import Auth, Config, NamedUpstream, Secret
 from ..core.capability import Capabilities
 from ..errors import UsageError
 from ..plugins import Plugins
+from ..probe import Probes
+from ..probe_store import ProbeStore
 from ..reach import codec_of, reach
 from ..state import MemoryState, State
 from ..upstreams.codecs import codec
@@ -47,7 +49,9 @@ def gateway_from(
         raise UsageError("one model for everybody needs one upstream", hint="give --upstream too, or an alias")
     secret = config.secret(config.state()).reveal().encode()
     # Not in the file: what is remembered of conversations changes with every call, and ends with the process.
-    return Gateway(lines, known, memory if memory is not None else MemoryState(), secret, aliases)
+    own = memory if memory is not None else MemoryState()
+    probes = Probes(known, ProbeStore(config.state()))
+    return Gateway(lines, known, own, secret, aliases, probes)
 
 
 def _named(config: Config, upstream: str, model: str) -> str:
