@@ -21,6 +21,7 @@ _COMMANDS = {
     "keys": "toolspeak.cli.keys",
     "launch": "toolspeak.cli.launch",
     "parse": "toolspeak.cli.parse",
+    "probe": "toolspeak.cli.probe",
     "serve": "toolspeak.cli.serve",
     "strategy": "toolspeak.cli.config_strategy",
     "trust": "toolspeak.cli.config_trust",

@@ -11,6 +11,7 @@ import msgspec
 from ..config import shown_url
 from ..core.capability import capabilities, split_model
 from ..core.strategy import strategy
+from ..probe_store import Place, ProbeStore, apply
 from ._io import write_json
 from .config import loaded, usage_errors
 
@@ -42,6 +43,8 @@ def command(
         config = loaded({"mode": mode, "plan": plan, "chat_only": chat_only})
         capabilities().configure(*config.overrides())
         url = config.endpoint(model, base_url).base_url
+        place = Place(*split_model(model), url)
+        apply(capabilities(), place, ProbeStore(config.state()).get(place))
         said = strategy(model, url, settings=config.settings_for(model))
         profile = capabilities().find(*split_model(model), url).profile
     at = {"model": model, "base_url": shown_url(url)}
