@@ -154,6 +154,7 @@ class App:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
+                self._gateway.start()
                 await send({"type": "lifespan.startup.complete"})
             else:
                 await self.close()
