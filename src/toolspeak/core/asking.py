@@ -32,7 +32,6 @@ from .model import (
     Request,
     ResponseFormat,
     TextPart,
-    Tool,
     ToolCall,
     ToolChoice,
 )
@@ -41,9 +40,10 @@ from .phases import PhaseName
 from .recovery import Fault, instruction
 from .schema import ArgumentSchema
 from .strategy import Plan, Settings
+from .toolkit import toolkit
 from .transforms import transformed
 
-__all__ = ["TEACHABLE", "Asking"]
+__all__ = ["Asking"]
 
 #: A nonce that stands in the conversation is replaced by the next one; this many are tried.
 _MAX_NONCES = 16
@@ -53,8 +53,6 @@ _MAX_ANSWER = 4000
 _SHOW_ANSWER = frozenset(
     {"bad_arguments", "unknown_tool", "truncated", "described", "permission", "too_many", "bad_format"}
 )
-#: Kinds of tools that a prompt can teach.
-TEACHABLE = frozenset({"function", "custom"})
 _SAMPLE = "..."
 #: What a caller means who wants JSON and gives no schema.
 _ANY_OBJECT: JSONObject = {"type": "object"}
@@ -83,17 +81,10 @@ class Asking:
         paired = pair(request.messages) if plan.kind != "pass" else Projected(request.messages, ())
         self._messages = paired.messages
         self.notes.extend(paired.notes)
-        readable: dict[str, Tool] = {}
-        dropped: list[Tool] = []
-        for tool in request.tools:
-            if tool.kind in TEACHABLE:
-                readable.setdefault(tool.name, tool)
-            else:
-                dropped.append(tool)
-        #: Every tool whose call can be read, allowed now or not: what is not allowed is told from what does not
-        #: exist. Of tools with the same name the first counts.
-        self.readable = tuple(readable.values())
-        self.dropped = tuple(dropped)
+        kit = toolkit(request.tools)
+        #: Every tool whose call can be read, allowed now or not: what is not allowed is told from what does not exist.
+        self.readable = kit.readable
+        self.dropped = kit.dropped
         choice = request.tool_choice
         free = choice.mode != "none" and not choice.allowed
         self.offered = self.readable if free else tuple(tool for tool in self.readable if choice.permits(tool.name))

@@ -1,7 +1,7 @@
 """The desk of one turn: the tools on offer, the policy, and the events that go out.
 
 Readers of all dialects work at the same desk; it knows no dialect. Above: `builder`, `scanner`, `dialects`.
-Below: `events`, `evidence`, `schema`.
+Below: `events`, `evidence`, `toolkit`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from .events import Event, Noted, ReasoningDelta, TextDelta
 from .evidence import Policy
 from .model import JSONValue, Note, Tool
 from .schema import ArgumentSchema
+from .toolkit import toolkit
 
 __all__ = ["Desk", "EchoFinder"]
 
@@ -39,7 +40,8 @@ class Desk:
     ) -> None:
         self.policy: Policy = policy
         self.nonce = nonce
-        self.tools = None if tools is None else {tool.name: tool for tool in tools}
+        self._kit = None if tools is None else toolkit(tools)
+        self.tools = None if self._kit is None else self._kit.by_name
         self.commits = 0  # calls that have gone out; readers and the scanner compare it
         self.final_answer = False  # the model has said that it is done (ReAct)
         self.calls_valid = 0
@@ -51,7 +53,6 @@ class Desk:
         self._events: list[Event] = []
         self._text: list[str] = []
         self._text_is_reasoning = False
-        self._schemas: dict[str, ArgumentSchema] = {}
 
     # ---- tools
 
@@ -61,12 +62,9 @@ class Desk:
 
     def schema(self, name: str) -> ArgumentSchema:
         """The schema of a tool's arguments; any object when it has none."""
-        if self.tools is None or name not in self.tools:
+        if self._kit is None or name not in self._kit.by_name:
             return _ANY_OBJECT
-        schema = self._schemas.get(name)
-        if schema is None:
-            schema = self._schemas[name] = ArgumentSchema.of(self.tools[name].parameters)
-        return schema
+        return self._kit.schema(name)
 
     def side_effects(self, name: str) -> bool:
         """Whether a call of this tool changes the world."""

@@ -20,7 +20,7 @@ from typing import TypeAlias, assert_never
 import msgspec
 
 from ..errors import UsageError
-from .asking import TEACHABLE, Asking
+from .asking import Asking
 from .events import (
     CallArgs,
     Event,
@@ -42,6 +42,7 @@ from .reader import parse
 from .readings import Answer, Envelope, Reading, Relay
 from .recovery import Fault, diagnose
 from .strategy import Plan, Settings
+from .toolkit import TEACHABLE, toolkit
 from .trace import AttemptTrace, Trace
 
 __all__ = ["Action", "Ask", "Done", "Emit", "Engine", "Outcome", "Stop"]
@@ -156,7 +157,6 @@ class Engine:
         self._plan = plan
         self._asking = Asking(request, plan, settings, nonces=nonces, protocol=protocol, templates=templates)
         self._asking.notes.extend(notes)
-        self._names = {tool.name for tool in self._asking.readable}
         choice = request.tool_choice if PHASES[FIRST[plan.kind]].enforces else _ANY
         checked = plan.stream_calls == "checked" and plan.kind != "pass"
         self._gate = Gate(choice, lambda index: f"emulated_{stamp}_{index}", checked)
@@ -315,11 +315,12 @@ class Engine:
         """Calls that a model made in its thinking, in whatever form, where it then said nothing at all."""
         if not reply.reasoning or reply.text.strip() or reply.candidates:
             return []
-        found = parse(reply.reasoning, self._asking.readable, nonce=self._nonce(phase)).candidates
+        readable = self._asking.readable
+        found = parse(reply.reasoning, readable, nonce=self._nonce(phase)).candidates
         return [
             Judged(msgspec.structs.replace(each, verdict="reasoning", reason="reasoning"))
             for each in found
-            if each.verdict == "call" or (each.reason == "no_nonce" and each.name in self._names)
+            if each.verdict == "call" or (each.reason == "no_nonce" and each.name in toolkit(readable).by_name)
         ]
 
     def _nonce(self, phase: Phase) -> str | None:
@@ -471,7 +472,7 @@ def _check_choice(request: Request, plan: Plan) -> None:
     """Refuse what no answer can meet. Where tools are not ours to offer, the choice is not ours to judge."""
     choice = request.tool_choice
     untouched = plan.kind == "pass" and plan.rule != "no_tools"
-    if untouched or plan.rule == "chat_only" or choice.mode == "none":
+    if untouched or plan.rule == "chat_only" or not (choice.demands or (choice.allowed and choice.mode != "none")):
         return
     names = {tool.name for tool in request.tools if plan.kind in _NATIVE or tool.kind in TEACHABLE}
     missing = [name for name in choice.allowed if name not in names]

@@ -233,13 +233,16 @@ _ONE_TEXT: JSONObject = {"type": "object", "properties": {"input": {"type": "str
 _NAMESPACE_SEPARATOR = "__"
 
 
+_TOOLS = frozenset({Tool})
+
+
 def tools_from(tools: Iterable[Tool | Mapping[str, JSONValue]] | None) -> tuple[Tool, ...] | None:
     """Tools given as toolspeak values or as plain dicts in OpenAI's shape, as toolspeak values."""
     if tools is None:
         return None
     if isinstance(tools, str | bytes | Mapping):
         raise UsageError("`tools` must be a list of tools", hint="wrap a single tool in a list")
-    if isinstance(tools, tuple) and all(type(tool) is Tool for tool in tools):
+    if isinstance(tools, tuple) and _TOOLS.issuperset(map(type, tools)):
         return cast("tuple[Tool, ...]", tools)
     return tuple(found for tool in tools for found in _tools_in(tool))
 

@@ -13,6 +13,7 @@ from ..core.model import JSONObject, JSONValue, Request, Tool, ToolChoice, is_ar
 from ..errors import UsageError
 from .anthropic_wire import Sending
 from .common import array_field, bool_field, object_field, text_field, without
+from .kept_tools import kept_tools
 
 __all__ = ["decode_choice", "decode_tools", "encode_tools"]
 
@@ -23,6 +24,7 @@ _WORDS = {mode: word for word, mode in _MODES.items()}
 _COMBINED = ("anyOf", "oneOf", "allOf")
 
 
+@kept_tools
 def decode_tools(value: JSONValue) -> tuple[Tool, ...]:
     """The tools of a request."""
     return tuple(_tool(tool, f"tools[{at}]") for at, tool in enumerate(array_field(value, "tools")))

@@ -12,6 +12,7 @@ from ..errors import UsageError
 from .common import array_field, object_field, text_field, without
 from .gemini_schema import json_schema
 from .gemini_wire import proto
+from .kept_tools import kept_tools
 from .lost import FUNCTIONS
 
 __all__ = ["TOOL_CONFIG", "decode_choice", "decode_tools", "encode_choice", "encode_tools"]
@@ -26,6 +27,7 @@ _PIECES = "streamFunctionCallArguments"
 # ------------------------------------------------------------------------------------------------ from the wire
 
 
+@kept_tools
 def decode_tools(value: JSONValue) -> tuple[Tool, ...]:
     """The tools of a request body."""
     found: list[Tool] = []

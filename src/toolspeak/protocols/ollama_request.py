@@ -33,6 +33,7 @@ from .common import (
     to_wire,
     without,
 )
+from .kept_tools import kept_tools
 from .lost import FUNCTIONS, all_parts, foreign_notes
 from .ollama_messages import decode_messages, encode_images, encode_messages
 
@@ -66,6 +67,7 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
     )
 
 
+@kept_tools
 def _tools(value: JSONValue) -> tuple[Tool, ...]:
     found: list[Tool] = []
     for declared, tools in declared_tools(value):

@@ -36,6 +36,7 @@ from .common import (
     to_wire,
     without,
 )
+from .kept_tools import kept_tools
 from .lost import FUNCTIONS, foreign_notes
 from .openai_chat_fields import BESIDE, PROTOCOL
 from .openai_chat_messages import decode_messages, encode_messages
@@ -82,7 +83,7 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
     return Request(
         text_field(fields.get("model"), "model"),
         decode_messages(listed, "messages"),
-        _functions(fields) if legacy else _tools(fields),
+        _functions(fields) if legacy else _tools(fields.get("tools")),
         _function_choice(fields.get("function_call")) if legacy else _choice(fields),
         bool_field(fields.get("stream"), "stream", False),
         _options(fields, legacy),
@@ -90,9 +91,10 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
     )
 
 
-def _tools(fields: JSONObject) -> tuple[Tool, ...]:
+@kept_tools
+def _tools(value: JSONValue) -> tuple[Tool, ...]:
     found: list[Tool] = []
-    for declared, tools in declared_tools(fields.get("tools")):
+    for declared, tools in declared_tools(value):
         kind = declared.get("type")
         beside = without(declared, "type", kind) if kind is not None and kind in declared else {}
         found += (_beside(tool, beside) for tool in tools) if beside else tools
@@ -105,7 +107,7 @@ def _beside(tool: Tool, beside: JSONObject) -> Tool:
 
 def _functions(fields: JSONObject) -> tuple[Tool, ...]:
     listed = array_field(fields["functions"], "functions")
-    return _tools({"tools": [{"type": "function", "function": function} for function in listed]})
+    return _tools([{"type": "function", "function": function} for function in listed])
 
 
 def _function_choice(value: JSONValue) -> ToolChoice:

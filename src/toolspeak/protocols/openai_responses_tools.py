@@ -17,6 +17,7 @@ import msgspec
 from ..core.model import JSONObject, JSONValue, Tool, ToolChoice, is_object
 from ..errors import UsageError
 from .common import array_field, bool_field, declared_tools, object_field, text_field, without
+from .kept_tools import kept_tools
 from .openai_responses_parts import PROTOCOL
 
 __all__ = ["Names", "Spoken", "decode_choice", "decode_tools", "encode_choice", "encode_tools", "flattened"]
@@ -75,6 +76,7 @@ def _short(tool: Tool) -> str:
 # ------------------------------------------------------------------------------------------------------- tools
 
 
+@kept_tools
 def decode_tools(value: JSONValue) -> tuple[Tool, ...]:
     """The tools that a request declares."""
     found: list[Tool] = []

@@ -1,0 +1,58 @@
+"""The same tools for the same declarations: agents send them again with every request.
+
+What comes again gives the very same tuple, so that whatever was worked out of it is found again by its identity (see
+`core.toolkit`). Nobody changes a tool, so nobody minds sharing one. Above: the codecs of requests. Below: `core.model`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import wraps
+from typing import TypeAlias
+
+import msgspec
+
+from ..core.model import JSONValue, Tool, is_array
+
+__all__ = ["kept_tools"]
+
+#: Declarations that each protocol keeps: some fifty agents.
+KEPT = 64
+#: Larger ones are read anew each time; coding agents send up to 75 kB.
+MAX_KEPT_BYTES = 256 * 1024
+
+_encode = msgspec.json.Encoder().encode
+_Decode: TypeAlias = Callable[[JSONValue], tuple[Tool, ...]]
+
+
+def kept_tools(decode: _Decode) -> _Decode:
+    """The decoder of a `tools` field, which remembers what it read last."""
+    kept: OrderedDict[bytes, tuple[Tool, ...]] = OrderedDict()
+
+    @wraps(decode)
+    def decode_kept(value: JSONValue) -> tuple[Tool, ...]:
+        source = _source(value)
+        known = kept.get(source)
+        if known is not None:
+            return known
+        tools = decode(value)
+        # Only what is plain JSON: other values may look the same on the wire, and are not.
+        if tools and source and msgspec.json.decode(source) == value:
+            kept[source] = tools
+            if len(kept) > KEPT:
+                kept.popitem(last=False)
+        return tools
+
+    return decode_kept
+
+
+def _source(value: JSONValue) -> bytes:
+    """The declarations as bytes; nothing where they are not to be kept."""
+    if not is_array(value):
+        return b""
+    try:
+        source = _encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError):  # whoever decodes it says what is wrong
+        return b""
+    return source if len(source) <= MAX_KEPT_BYTES else b""
