@@ -283,7 +283,8 @@ def _json(key: str, value: Any) -> str:
 def _copied(value: Any) -> Any:
     """A JSON value of its own."""
     if isinstance(value, dict):
-        return {name: _copied(each) for name, each in cast("dict[str, Any]", value).items()}
+        fields = cast("dict[str, Any]", value)
+        return {name: _copied(each) if isinstance(each, dict | list) else each for name, each in fields.items()}
     if isinstance(value, list):
         return [_copied(each) for each in cast("list[Any]", value)]
     return value

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Generator
-from contextlib import aclosing, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, aclosing, nullcontext
 
 from ..core.model import JSONObject, JSONValue, Note, Request, is_object
 from ..errors import UpstreamError, UsageError
@@ -77,6 +77,24 @@ class Meter:
         self.under_way -= 1
 
 
+class _Counted:
+    """A request that a meter has let in."""
+
+    __slots__ = ("_meter",)
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: object) -> None:
+        self._meter.leave()
+
+
+_UNCOUNTED = nullcontext()
+
+
 class Limits:
     """The meters of the keys."""
 
@@ -84,24 +102,19 @@ class Limits:
         self._clock = clock
         self._meters: OrderedDict[str, Meter] = OrderedDict()
 
-    @contextmanager
-    def counted(self, key: Key | None) -> Generator[None]:
-        """While a request is answered.
+    def counted(self, key: Key | None) -> AbstractContextManager[object]:
+        """While a request is answered, inside `with`.
 
         Raises:
             TooManyRequests: it is not to be answered now.
         """
         if key is None or not (key.rate or key.concurrency):
-            yield
-            return
+            return _UNCOUNTED
         meter = self._meter(key)
         wait = meter.enter()
         if wait:
             raise TooManyRequests(f"the key `{key.name}` has reached its limit", wait)
-        try:
-            yield
-        finally:
-            meter.leave()
+        return _Counted(meter)
 
     def _meter(self, key: Key) -> Meter:
         meter = self._meters.get(key.id)
