@@ -1,4 +1,4 @@
-"""What a client knows beyond one request: how callers write requests, and tools of earlier turns.
+"""What a client knows beyond one request: how callers write requests, tools and answers of earlier turns.
 
 A later turn may bring a tool's result without listing the tools again; they are then remembered, or made up
 from the calls in the history. Above: `client`, the server. Below: `state`, `core.history`, the OpenAI codec.
@@ -66,7 +66,7 @@ def _listed(values: Iterable[T], what: str) -> list[T]:
 
 
 class Conversation:
-    """The tools of earlier turns; those of one tenant are nothing to another."""
+    """The tools of earlier turns, and parts of answers; those of one tenant are nothing to another."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -88,6 +88,14 @@ class Conversation:
             tools = tools_of_history(request.messages)
             note = Note("tools_guessed", f"{len(tools)} tools were made up from the calls in the history")
         return (msgspec.structs.replace(request, tools=tools), (note,)) if tools else (request, ())
+
+    def keep_item(self, tenant: str, name: str, item: JSONObject) -> None:
+        """Keep a part of an answer under its name."""
+        self._state.put(f"items/{tenant}/{name}", item, _REMEMBERED)
+
+    def item(self, tenant: str, name: str) -> JSONObject | None:
+        """The part of an earlier answer that has this name."""
+        return self._state.get(f"items/{tenant}/{name}")
 
     def _remembered(self, tenant: str, request: Request) -> tuple[Tool, ...]:
         for message in reversed(request.messages):

@@ -25,6 +25,7 @@ from ..turn import error_after
 from ..turn_maker import MadeTurn
 from .asgi import ClientGone, Headers, Receive, Scope, Send, error_headers, read_body, respond
 from .auth import NOBODY, Caller
+from .earlier import keep, with_items
 from .faces import Encoder, Face
 from .gateway import Gateway, Target
 from .limits import check_request, ignored_routing, read_object
@@ -108,6 +109,8 @@ class Exchange:
             check_request(request)
             target = self._gateway.target(request, caller)
             self.tenant = target.tenant
+            if self._face.needs_store(request):
+                request = self._face.decode(with_items(target.maker.conversation, self.tenant, said), **fields)
             if self._face.loads and not request.messages and target.maker.reached.protocol != _LOADING:
                 await self._loaded(request)
                 return
@@ -209,6 +212,7 @@ class Exchange:
         reply = msgspec.structs.replace(fold(events), requests=outcome.requests, warnings=outcome.warnings)
         target.maker.conversation.remember(target.tenant, made.request, [call.id for call in reply.calls])
         body = self._face.reply(reply, request, **naming)
+        keep(target.maker.conversation, target.tenant, self._face.name, made.request, body)
         self._started = True
         await respond(self._send, 200, body, headers=self._extension(made))
 
@@ -238,6 +242,7 @@ class Exchange:
         # Before the client can ask about them.
         target.maker.conversation.remember(target.tenant, made.request, ids)
         end = encoder.encode(last) + encoder.close(self._told(made))
+        keep(target.maker.conversation, target.tenant, self._face.name, made.request, end)
         await self._begin(made)
         await self._write(end, more=False)
 
