@@ -67,6 +67,7 @@ class Workers:
         self._ending = False
         self._failed = False
         self._pipe = (-1, -1)
+        self._in_terminal = os.isatty(0)
 
     def run(self) -> int:
         """Until all of them have ended; gives the status to end with."""
@@ -84,9 +85,9 @@ class Workers:
     def _heard(self, number: int) -> None:
         if number == signal.SIGCHLD:
             self._reap()
-        elif number == getattr(signal, "SIGHUP", None):
+        elif number == signal.SIGHUP and not (self._in_terminal and not os.isatty(0)):
             self._tell(signal.SIGHUP)
-        else:
+        else:  # or the terminal that we were started from is gone
             self._end()
 
     def _end(self) -> None:

@@ -1,0 +1,261 @@
+"""The process that serves: how it begins, how it ends, and what happens to whoever is being answered then."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from tests.server.asgi import gateway, run
+from tests.server.live import uvicorn_config
+from tests.server.players import END, FACES, Script, scripted, words
+from tests.server.speakers import SPEAKERS, Speaker
+from toolspeak.errors import UsageError
+from toolspeak.server import process
+from toolspeak.server.app import App
+from toolspeak.server.process import Manner, Server, bound, raise_file_limit
+
+SPEAKER = SPEAKERS[0]
+
+
+class Serving:
+    """A server in this event loop, and who talks to it."""
+
+    def __init__(self, app: App, manner: Manner, port: int, limit: int | None = None) -> None:
+        config = uvicorn_config(app)
+        config.limit_concurrency = limit
+        config.timeout_graceful_shutdown = 10
+        self.server = Server(config, app, gateway, manner)
+        self.port = port
+        self.done: asyncio.Future[None] = asyncio.Future()
+
+    async def ask(self, data: bytes) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(data)
+        return reader, writer
+
+    async def status(self, path: str) -> int:
+        reader, writer = await self.ask(f"GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n".encode())
+        try:
+            return int((await reader.read()).split()[1])
+        finally:
+            writer.close()
+
+
+@asynccontextmanager
+async def serving(app: App, manner: Manner | None = None, limit: int | None = None) -> AsyncIterator[Serving]:
+    (listener,) = bound("127.0.0.1", 0)
+    serving = Serving(app, manner or Manner(), listener.getsockname()[1], limit)
+    # Not `serve`, which would raise the signals again once they are dealt with.
+    serving.done = asyncio.ensure_future(serving.server._serve([listener]))  # pyright: ignore[reportPrivateUsage]
+    try:
+        await until(lambda: serving.server.started)
+        yield serving
+    finally:
+        serving.server.should_exit = True
+        await serving.done
+        listener.close()
+
+
+def posted(speaker: Speaker, stream: bool = True) -> bytes:
+    body = json.dumps(speaker.ask(stream)).encode()
+    lines = [f"POST {speaker.path(stream)} HTTP/1.1", "host: 127.0.0.1", f"content-length: {len(body)}"]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+def body_of(answer: bytes) -> bytes:
+    """The body of an answer in chunks."""
+    rest, body = answer.partition(b"\r\n\r\n")[2], b""
+    while rest:
+        size, _, rest = rest.partition(b"\r\n")
+        body += rest[: int(size, 16)]
+        rest = rest[int(size, 16) + 2 :]
+    return body
+
+
+async def until(done: Callable[[], bool]) -> None:
+    """Let others run until something is so."""
+    for pause in itertools.repeat(0.001):
+        if done():
+            return
+        await asyncio.sleep(pause)
+
+
+async def closed(port: int) -> None:
+    """Wait until nobody is let in any more."""
+    for pause in itertools.repeat(0.001):
+        try:
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+        except ConnectionError:
+            return
+        writer.transport.abort()
+        await asyncio.sleep(pause)
+
+
+# ---- the end
+
+
+@pytest.mark.requirement("R-F29")
+@FACES
+def test_streams_under_way_end_well_and_nobody_new_is_let_in(speaker: Speaker):
+    async def talk() -> None:
+        go = asyncio.Event()
+        script = Script(words("The weather is fine. " * 20), go, words(" And warm. " * 20), END)
+        async with serving(scripted(script)) as one:
+            reader, writer = await one.ask(posted(speaker))
+            first = await reader.readuntil(b"fine")
+            assert await one.status("/ready") == 200
+            one.server.wind_down()
+            await closed(one.port)
+            assert not one.done.done()
+            go.set()
+            rest = await reader.read()
+            seen = speaker.read(body_of(first + rest), stream=True)
+            assert seen.ended and "warm" in seen.text and not seen.error
+            await one.done
+            writer.close()
+
+    run(talk())
+
+
+@pytest.mark.requirement("R-F29")
+def test_an_idle_connection_is_closed_and_the_last_answer_says_that_it_is_the_last():
+    async def talk() -> None:
+        go = asyncio.Event()
+        script = Script(go, words("fine"), END)
+        async with serving(scripted(script)) as one:
+            idle, idle_writer = await one.ask(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            await idle.readuntil(b'{"status":"ok"}')
+            reader, writer = await one.ask(posted(SPEAKER, stream=False))
+            await script.reached.wait()
+            one.server.wind_down()
+            assert await idle.read() == b""
+            go.set()
+            assert b"connection: close" in await reader.read()
+            await one.done
+            for each in (writer, idle_writer):
+                each.close()
+
+    run(talk())
+
+
+@pytest.mark.requirement("R-F29")
+@FACES
+@pytest.mark.parametrize("begun", [True, False])
+def test_what_takes_longer_than_that_ends_with_an_error_of_its_protocol(speaker: Speaker, begun: bool):
+    async def talk() -> bytes:
+        steps: list[Any] = [words("The weather is fine. " * 20)] if begun else []
+        script = Script(*steps, asyncio.Event())
+        async with serving(scripted(script), Manner(drain=0.01)) as one:
+            reader, writer = await one.ask(posted(speaker))
+            await script.reached.wait()
+            first = await reader.readuntil(b"fine") if begun else b""
+            one.server.wind_down()
+            rest = await reader.read()
+            await one.done
+            assert script.left.is_set()
+            writer.close()
+            return first + rest
+
+    said = run(talk())
+    assert b"the server ends" in said
+    if begun:
+        seen = speaker.read(body_of(said), stream=True)
+        assert seen.error and not seen.ended
+    else:
+        assert b" 503 " in said.splitlines()[0]
+        assert b"retry-after: 1" in said.lower()
+
+
+@pytest.mark.requirement("R-F29")
+def test_whoever_watches_is_told_before_nobody_is_let_in():
+    async def talk() -> None:
+        async with serving(App(gateway()), Manner(linger=3600.0)) as one:
+            assert await one.status("/ready") == 200
+            one.server.wind_down()
+            assert await one.status("/ready") == 503
+            assert await one.status("/health") == 200
+            assert await one.status("/v1/models") == 200
+            one.server._until = 0.0  # the hour has passed
+            await one.done
+
+    run(talk())
+
+
+@pytest.mark.requirement("R-F30")
+def test_told_twice_it_ends_at_once():
+    async def talk() -> None:
+        script = Script(words("The weather is fine. " * 20), asyncio.Event())
+        async with serving(scripted(script), Manner(drain=3600.0)) as one:
+            reader, writer = await one.ask(posted(SPEAKER))
+            await reader.readuntil(b"fine")
+            one.server.wind_down()
+            await closed(one.port)
+            one.server.wind_down()
+            await one.done
+            await script.left.wait()
+            writer.close()
+
+    run(talk())
+
+
+# ---- how much there can be
+
+
+@pytest.mark.requirement("R-F44")
+def test_one_client_too_many_is_told_to_come_back_and_the_next_one_is_served():
+    async def talk() -> None:
+        async with serving(App(gateway()), limit=3) as one:
+            connections = [await one.ask(b"") for _ in range(2)]
+            await until(lambda: len(one.server.server_state.connections) == 2)
+            assert await one.status("/health") == 503
+            connections.pop()[1].close()
+            await until(lambda: len(one.server.server_state.connections) == 1)
+            assert await one.status("/health") == 200
+            for _, writer in connections:
+                writer.close()
+
+    run(talk())
+
+
+@pytest.mark.requirement("R-F44")
+def test_as_many_files_may_be_open_as_the_system_allows():
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(before[0], 256), before[1]))
+        assert raise_file_limit() == min(before[1], 1 << 18)
+        assert raise_file_limit() == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_clients_are_so_many_that_files_never_run_out():
+    assert process._most_clients(1024) == 448  # pyright: ignore[reportPrivateUsage]
+    assert process._most_clients(64) == 1  # pyright: ignore[reportPrivateUsage]
+    assert process._most_clients(0) is None  # pyright: ignore[reportPrivateUsage]
+
+
+# ---- where
+
+
+def test_every_address_of_a_name_is_listened_at_with_one_port():
+    listeners = bound("localhost", 0)
+    assert len({each.getsockname()[1] for each in listeners}) == 1
+    for each in listeners:
+        each.close()
+
+
+def test_an_address_that_is_taken_or_not_ours_is_an_error_for_people():
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(UsageError, match="cannot listen on"):
+        bound("127.0.0.1", taken.getsockname()[1])
+    with pytest.raises(UsageError, match="cannot listen on"):
+        bound("192.0.2.1", 0)
+    with pytest.raises(UsageError, match="cannot listen on"):
+        bound("no.such.name.invalid", 0)
