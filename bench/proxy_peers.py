@@ -27,6 +27,8 @@ CACHE = Path(__file__).parent.parent / ".bench"
 _INSTALL_SECONDS = 900
 #: A proxy that does not answer by then does not start.
 _START_SECONDS = 60
+#: The environment without what changes how Python runs: a developer's may forbid it to keep what it has compiled.
+_PLAIN = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE_MB = os.sysconf("SC_PAGE_SIZE") / 1e6
 
@@ -122,7 +124,7 @@ def _toolspeak(folder: Path, port: int, upstream: int) -> Made:
     command = [str(Path(sys.executable).with_name("toolspeak"))]
     made = subprocess.run(
         [*command, "keys", "new", "bench"],
-        env={**os.environ, **environment},
+        env={**_PLAIN, **environment},
         cwd=folder,
         check=True,
         capture_output=True,
@@ -195,7 +197,7 @@ class Running:
         self._began = time.monotonic()
         self._process = subprocess.Popen(
             made.command,
-            env={**os.environ, **made.environment},
+            env={**_PLAIN, **made.environment},
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=self._log,
