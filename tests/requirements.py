@@ -77,6 +77,10 @@ REQUIREMENTS: dict[str, str] = {
         "provider's capability unknown."
     ),
     "D4": "Overrides by API, environment and configuration have a documented precedence that a command shows.",
+    "D5": (
+        "A probe asks a model what it can do, judges the answers together and keeps the verdict for a while; `auto` uses it, "
+        "and an upstream that contradicts it is believed."
+    ),
     "D6": "Unknown or misconfigured providers degrade to emulation.",
     "D7": "A call that a native answer holds as text is still a call.",
     "E1": (

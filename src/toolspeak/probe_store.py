@@ -1,6 +1,6 @@
 """What probes have found, kept in the state with an expiry, and handed to the capabilities.
 
-A result is kept under a key made of provider, base URL and model, since what was measured holds for that very place.
+A result is kept under a key made of base URL (without one, provider) and model: it holds for that very place.
 Above: `probe`, the command line. Below: `core.probing`, the state.
 """
 
@@ -66,8 +66,12 @@ class Place(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What it is kept under: names come from outside, so nothing of them stands in it."""
-        text = "\0".join((self.provider, self.base_url.rstrip("/"), self.model))
+        """What it is kept under: names come from outside, so nothing of them stands in it.
+
+        What answers at a base URL is the same whatever its provider is called here.
+        """
+        where = self.base_url.strip().rstrip("/").lower()
+        text = "\0".join(("" if where else self.provider, where, self.model))
         return _PREFIX + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 

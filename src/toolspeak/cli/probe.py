@@ -32,6 +32,7 @@ __all__ = ["command"]
 _UNREACHABLE, _HELPLESS = 1, 3
 #: What each row is called.
 _TITLES = {
+    "reach": "does it answer",
     "native": "native calls",
     "required": "obeys `required`",
     "parallel": "parallel calls",

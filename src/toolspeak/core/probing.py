@@ -370,7 +370,7 @@ class Probing:
             told.append(f"{flavour} {how}")
         if unknown:
             self._find("constraint", "unknown", "; ".join(told))
-        else:
+        elif told:
             self._find("constraint", "none", "; ".join(told), constraint="")
 
     def _streams(self) -> _Script:
