@@ -62,7 +62,10 @@ class CallStart(msgspec.Struct, frozen=True, tag=True, gc=False):
 
 
 class CallArgs(msgspec.Struct, frozen=True, tag=True, gc=False):
-    """A fragment of the arguments: all fragments of a call, joined, are one strict JSON object."""
+    """A fragment of the arguments: all fragments of a call that is complete, joined, are one strict JSON object.
+
+    A call that is not valid may have none, if it came to nothing before any had left.
+    """
 
     index: int
     fragment: str
