@@ -252,6 +252,8 @@ def bound(host: str, port: int) -> list[socket.socket]:
                 listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             taken = port or sockets[0].getsockname()[1]
             listener.bind((address[0], taken, *address[2:]))
+            # From here on clients wait to be accepted, and none is turned away because workers are still starting.
+            listener.listen(_BACKLOG)
     except OSError as error:
         for each in sockets:
             each.close()
