@@ -7,6 +7,7 @@ LOCK          := requirements-dev.lock
 FUZZ_SECONDS  ?= 60
 MUTATION_FLOOR ?= 80
 PYTEST_ARGS   ?=
+CLIENTS_ARGS  ?=
 PORT          ?= 8788
 ARGS          ?=
 
@@ -14,7 +15,7 @@ ARGS          ?=
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow check docs format bench bench-proxy fuzz mutate test-system clean lock
+.PHONY: help setup run test test-slow check docs format bench bench-proxy fuzz mutate test-system test-clients clean lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,9 +69,12 @@ test-system: $(STAMP) ## install the system packages (browser, bubblewrap, Postg
 	@sh scripts/install-system
 	@TOOLSPEAK_TEST_SYSTEM=require $(MAKE) --no-print-directory test
 
+test-clients: $(STAMP) ## install real clients below .clients and let each use the proxy; needs the package indexes
+	@$(BIN)/python -m tests.clients_b.run $(CLIENTS_ARGS)
+
 lock: ## resolve the dependencies again (needs uv)
 	@sh scripts/lock $(LOCK)
 
 clean: ## remove everything that the other targets made
-	@rm -rf $(VENV) mutants build dist htmlcov .coverage .coverage.* .hypothesis .pytest_cache .ruff_cache .import_linter_cache
+	@rm -rf $(VENV) .clients mutants build dist htmlcov .coverage .coverage.* .hypothesis .pytest_cache .ruff_cache .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -51,6 +51,8 @@ class Script:
     final: str = FINAL
     #: Said where no tools are described.
     aside: str = "A small errand"
+    #: How a call looks in what the model has said before; clients may tell the past in words of their own.
+    past: str = _FENCE.pattern
     #: What came in and what went out, for whoever looks for the reason of a failure.
     heard: list[Json] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
@@ -75,7 +77,7 @@ class Script:
             return self._decision(system, given)
         if _INLINE not in everything:
             return filled(self.aside, given)
-        done = sum(len(_FENCE.findall(text)) for role, text in messages if role == "assistant")
+        done = sum(len(re.findall(self.past, text)) for role, text in messages if role == "assistant")
         if done >= len(self.steps):
             return filled(self.final, given)
         call = self._call(self.steps[done], everything, given)

@@ -43,6 +43,10 @@ QUIET = {
 }
 
 
+class NoProxyError(Exception):
+    """The proxy did not start."""
+
+
 @dataclass(frozen=True)
 class Place:
     """A running proxy for one client."""
@@ -90,7 +94,7 @@ def _proxy(upstream: str, folder: Path, plan: str) -> Iterator[int]:
             [*command, "--mode", "force", "--plan", plan], cwd=state, env=env, stdout=log, stderr=log
         )
         try:
-            _wait_for(port, process)
+            _wait_for(port, process, folder / "serve.log")
             yield port
         finally:
             process.terminate()
@@ -101,17 +105,18 @@ def _proxy(upstream: str, folder: Path, plan: str) -> Iterator[int]:
                 process.wait()
 
 
-def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
     until = time.monotonic() + START
     while time.monotonic() < until:
         if process.poll() is not None:
-            raise RuntimeError(f"`toolspeak serve` ended with {process.returncode}")
+            said = (log.read_text(encoding="utf-8").splitlines() or [""])[-1]
+            raise NoProxyError(f"`toolspeak serve` ended with {process.returncode}: {said}")
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=1):
                 return
         except OSError:
             time.sleep(0.1)
-    raise RuntimeError("`toolspeak serve` does not answer")
+    raise NoProxyError("`toolspeak serve` does not answer")
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,8 @@ class Task:
     final: str = FINAL
     #: What the model says where no tools are described.
     aside: str = "A small errand"
+    #: How it tells the calls of the past, where it does so in words of its own.
+    past: str = ""
     seconds: float = 120
     #: How often the answer must have been printed.
     times: int = 1
@@ -97,6 +99,7 @@ def _node(name: str, *arguments: str) -> tuple[str, ...]:
 _CHAT, _RESPONSES, _MESSAGES, _GEMINI = "OpenAI chat", "OpenAI Responses", "Anthropic Messages", "Gemini"
 _BOTH = "two tools, whole and streamed"
 
+_FOUND = {"word": "{word}", "letters": 4}
 #: aider asks for edits in this form.
 _EDIT = "made.txt\n```\n<<<<<<< SEARCH\n=======\n{word}\n>>>>>>> REPLACE\n```\n\nDone. The word is {word}."
 
@@ -186,7 +189,7 @@ TASKS: tuple[Task, ...] = (
         "instructor",
         "instructor",
         _program("instructor_extract"),
-        (Step({"Found": {"word": "{word}", "letters": 4}}),),
+        (Step({"Found": _FOUND, "PartialFound": _FOUND}),),
         _CHAT,
         "fills a model by a forced call, whole and streamed",
         times=2,
@@ -199,6 +202,7 @@ TASKS: tuple[Task, ...] = (
         (*OWN, Step({"final_answer": {"answer": FINAL}})),
         _CHAT,
         _BOTH,
+        past="Calling tools:",
         times=2,
     ),
 )  # fmt: skip

@@ -72,9 +72,10 @@ def command(name: str, url: str, model: str, key_env: str, arguments: tuple[str,
             raise UsageError("the server names no model", hint="say which one with --model")
         server = Server(url, chosen, key).checked()
         filled = server.filled(row)
-        places = _written(filled, load().state_file.parent / "clients")
-    started = [program, *(_with_file(each, places) for each in filled.arguments), *rest]
-    _replace(started, _environment(filled, places, environment, server))
+        folder = _folder(filled, load().state_file.parent / "clients")
+        _write(filled.files, folder)
+    started = [program, *_arguments(filled, folder), *rest]
+    _replace(started, _environment(filled, folder, environment, server))
 
 
 def _key(environment: Mapping[str, str], variable: str) -> str:
@@ -122,40 +123,38 @@ def _models(server: Server) -> list[str]:
 # ---- files
 
 
-def _written(row: Client, root: Path) -> dict[File, Path]:
-    """The client's files, in a folder that is called by what they hold: two servers at a time do not mix.
+def _folder(row: Client, root: Path) -> Path:
+    """The folder of the client's files, called by what they hold: two servers at a time do not mix.
 
-    The folder stays. There is no key in it, and clients keep their sessions beside their settings.
+    It stays. There is no key in it, and some clients keep their sessions beside their settings.
     """
-    if not row.files:
-        return {}
     digest = hashlib.sha256("\0".join(file.text for file in row.files).encode()).hexdigest()[:12]
-    folder = root / f"{row.program}-{digest}"
+    return root / f"{row.program}-{digest}"
+
+
+def _write(files: tuple[File, ...], folder: Path) -> None:
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        places = {file: folder / file.name for file in row.files}
-        for file, path in places.items():
+        for file in files:
+            path = folder / file.name
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not path.exists():  # the client may have added to it
                 path.write_text(file.text, encoding="utf-8")
     except OSError as error:
         raise CliError(f"cannot write to `{folder}`: {error.strerror or error}") from None
-    return places
-
-
-def _with_file(argument: str, places: Mapping[File, Path]) -> str:
-    return argument.replace("{file}", str(next(iter(places.values()), "")))
 
 
 # ---- starting
 
 
-def _environment(
-    row: Client, places: Mapping[File, Path], environment: Mapping[str, str], server: Server
-) -> dict[str, str]:
+def _arguments(row: Client, folder: Path) -> list[str]:
+    return [each.replace("{file}", str(folder / row.files[0].name)) if row.files else each for each in row.arguments]
+
+
+def _environment(row: Client, folder: Path, environment: Mapping[str, str], server: Server) -> dict[str, str]:
     """What the client sees: the user's environment, its settings, and none of the server's secrets."""
     gone = {*row.unset, *_SERVER_SECRETS}
     kept = {name: value for name, value in environment.items() if name not in gone}
-    named = {file.variable: str(path.parent if file.folder else path) for file, path in places.items() if file.variable}
+    named = {file.variable: str(folder if file.below else folder / file.name) for file in row.files if file.variable}
     return {**kept, **_past_proxies(kept, server), **row.env, **named}
 
 

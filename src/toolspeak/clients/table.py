@@ -37,13 +37,13 @@ class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text: str
     #: The variable that names another place.
     variable: str = ""
-    #: The variable names the folder, not the file.
-    folder: bool = False
+    #: Where it stands in the folder that the variable names; empty: the variable names the file.
+    below: str = ""
 
     @property
     def name(self) -> str:
-        """The last part of its path."""
-        return self.path.rpartition("/")[2]
+        """Where it stands in a folder of its own."""
+        return self.below or self.path.rpartition("/")[2]
 
 
 class Client(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

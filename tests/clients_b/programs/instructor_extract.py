@@ -21,6 +21,6 @@ whole = client.create(response_model=Found, messages=asked, max_retries=0)
 Path("made.txt").write_text(f"{whole.word}\n", encoding="utf-8")
 print(f"whole: Done. The word is {whole.word}. {whole.letters}")
 last = None
-for last in client.create_partial(response_model=Found, messages=asked, max_retries=0):
+for last in client.create_partial(response_model=Found, messages=asked, max_retries=0):  # noqa: B007
     pass
 print(f"streamed: Done. The word is {last.word if last else None}.")
