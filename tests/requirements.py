@@ -97,6 +97,9 @@ REQUIREMENTS: dict[str, str] = {
     "G4": "What unmodified SDKs and coding agents send is understood as it is.",
     "G5": "What a protocol keeps on the server or in a cache is carried, or refused with a typed error.",
     "G6": "An upstream that fails before its first event gives way to the next one of its list.",
+    "H4": (
+        "Metrics tell native from emulated requests, retries, refusals, repairs and the latency added, for each model."
+    ),
     "H6": "Why there was no call is said in one line.",
     "G2": "Services of all five protocols, a Python function and a script answer behind one seam.",
     "R-E2": "With a nonce, only marks that carry it open a call.",
@@ -127,6 +130,9 @@ REQUIREMENTS: dict[str, str] = {
     "R-F25": "Missing or odd ids, dates and usage are filled in.",
     "R-F26": "A client that reads slowly makes the upstream wait, within a bounded buffer.",
     "R-F27": "A client that leaves takes its upstream along within a second, in every phase.",
+    "R-F29": "A server that is told to end lets nobody new in and gives answers under way their time.",
+    "R-F30": "A server that is told twice ends at once.",
+    "R-F31": "A worker that dies takes nobody along and is replaced.",
     "R-F36": "Calls without results and results without calls are repaired wherever a history is told.",
     "R-F46": "An upstream that streams when it was not asked to, or does not when it was, is understood.",
     "R-LEAKS": "Faulty exchanges leave no connection, task or memory behind.",
@@ -139,6 +145,7 @@ REQUIREMENTS: dict[str, str] = {
     "R-F9": "The first byte has a time limit of its own.",
     "R-F18": "A body that is shorter than announced is a failure.",
     "R-F20": "Compressed replies are decoded up to a limit.",
+    "R-F44": "Clients are refused before files run out, and served again when there is room.",
     "R-F45": "A pooled connection that has gone stale costs one transparent retry, if no byte was received.",
     "R-BACKPRESSURE": "A slow reader makes the service wait, within a bounded buffer, and misses nothing.",
     "R-CANCEL": "Who leaves takes the connection along within a second, at any point.",
