@@ -141,10 +141,7 @@ def _named(config: Config, found: NamedUpstream, model: str, known: Capabilities
 
 
 def _general(config: Config, url: str, model: str, known: Capabilities, plugins: Plugins, patience: float) -> Patient:
-    name = model or config.model
-    if not name and not url and not config.base_url:
-        hint = "give --upstream URL, or set `base_url` or [upstreams.NAME] (`toolspeak config show` says what is set)"
-        raise UsageError("no upstream is configured", hint=hint)
+    name = model or config.model or _embedded(config, url)
     name = name if ":" in name else f"openai:{name}"
     reached = reach(name, url, "", config, plugins)
     key = config.endpoint(name, url).api_key
@@ -154,6 +151,20 @@ def _general(config: Config, url: str, model: str, known: Capabilities, plugins:
     settings = config.settings_for(f"{reached.provider}:{reached.model}")
     about = (reached.provider, reached.model, reached.base_url, reached.protocol)
     return Patient(reached.provider, *about, upstream, settings, known, bool(key))
+
+
+def _embedded(config: Config, url: str) -> str:
+    """The model inside toolspeak, where nothing else is named and it is here already: nothing is fetched to look at it."""
+    if url or config.base_url:
+        return ""
+    from .upstreams.weights import DEFAULT, kept
+
+    if kept(DEFAULT, config.cache_folder) is None:
+        hint = (
+            "give --upstream URL, or set `base_url` or [upstreams.NAME]; `toolspeak serve` fetches the embedded model"
+        )
+        raise UsageError("no upstream is configured, and the embedded model is not here yet", hint=hint)
+    return "embedded:"
 
 
 def _asked(base_url: str, key: str, protocol: str, provider: str, patience: float) -> ListingUpstream:

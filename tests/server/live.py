@@ -25,6 +25,7 @@ from toolspeak.core.capability import Capabilities
 from toolspeak.core.events import CallArgs, CallEnd, CallStart, Event, Finish, TextDelta, UsageSeen, fold
 from toolspeak.core.model import Request, Usage
 from toolspeak.core.strategy import Settings
+from toolspeak.errors import UsageError
 from toolspeak.server.app import App
 from toolspeak.server.gateway import Gateway, Line
 from toolspeak.server.wire import CarefulProtocol
@@ -115,7 +116,12 @@ def service(protocol: str, model: Model) -> Answer:
     codec: Any = import_module(f"toolspeak.protocols.{protocol}")
 
     async def answer(heard: Heard) -> None:
-        request = read_request(protocol, heard)
+        try:
+            request = read_request(protocol, heard)
+        except UsageError as error:  # a service says what it does not take
+            _, body = codec.encode_error(error)
+            await heard.send(head(f"content-length: {len(body)}", status="400 Bad Request"), body)
+            return
         naming = {"id": "answer_1", "created": 1_700_000_000, "model": request.model}
         events = model(request)
         if not request.stream:

@@ -98,7 +98,7 @@ def test_no_request_that_can_be_made_up_breaks_the_proxy(method: str, path: str,
         deadline=None,
         database=None,
         phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=list(HealthCheck),  # pyright: ignore[reportArgumentType] - it is a list of them
     )
     @given(strategy)
     def check(case: Any) -> None:
