@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .core.reader import Scanner, parse
     from .core.strategy import strategy
     from .dialects.table import render_calls
-    from .errors import ModelError, ToolChoiceError, ToolspeakError, UpstreamError, UsageError
+    from .errors import ConfigError, ModelError, ToolChoiceError, ToolspeakError, UpstreamError, UsageError
     from .upstreams.scripted import Scripted
 
 __version__ = "0.1.0"
@@ -52,6 +52,7 @@ __all__ = [
     "CallStart",
     "Candidate",
     "Client",
+    "ConfigError",
     "Event",
     "Failure",
     "Finish",
@@ -99,7 +100,7 @@ _HOMES = {
     ".core.reader": "Scanner parse",
     ".core.strategy": "strategy",
     ".dialects.table": "render_calls",
-    ".errors": "ModelError ToolChoiceError ToolspeakError UpstreamError UsageError",
+    ".errors": "ConfigError ModelError ToolChoiceError ToolspeakError UpstreamError UsageError",
     ".upstreams.scripted": "Scripted",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}

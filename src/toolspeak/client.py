@@ -117,7 +117,7 @@ class AsyncStream:
 
     def _with_reply(self, error: ModelError) -> ModelError:
         """The error with all that is known of the turn."""
-        vars(error)["reply"] = self._reply or self._traced(self._turn.outcome)
+        error.reply = self._reply or self._traced(self._turn.outcome)
         return error
 
     @property

@@ -20,6 +20,11 @@ toolspeak is a bug: please report it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # only the name of a type: nothing is imported
+    from .core.trace import TracedReply
+
 __all__ = [
     "ConfigError",
     "FormatError",
@@ -72,9 +77,13 @@ class ConfigError(UsageError):
 
 
 class ModelError(ToolspeakError):
-    """The model, or the service in front of it, did something it must not do."""
+    """The model, or the service in front of it, did something it must not do.
+
+    `reply` is what had come of the turn, with its trace; None for an error that a turn did not end with.
+    """
 
     status = 502
+    reply: TracedReply | None = None
 
 
 class ToolChoiceError(ModelError):

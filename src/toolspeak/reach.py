@@ -12,6 +12,7 @@ from typing import TypeAlias, cast
 import msgspec
 
 from .config import Config
+from .core.model import require
 from .errors import ConfigError, ToolspeakError, UsageError
 from .plugins import Plugins
 from .upstreams.function import FunctionUpstream, ModelFunction
@@ -47,6 +48,8 @@ class Reached(msgspec.Struct, frozen=True):
 
 def reach(model: Model, base_url: str, api_key: str, config: Config, plugins: Plugins) -> Reached:
     """Find what answers for `model`."""
+    require(base_url, str, "`base_url`", "a text")
+    require(api_key, str, "`api_key`", "a text")
     if isinstance(model, str):
         return _by_name(model, base_url, api_key, config, plugins)
     if base_url or api_key:

@@ -24,6 +24,7 @@ from toolspeak.core.events import (
     fold,
 )
 from toolspeak.core.model import Note, Opaque, ToolCall, Usage
+from toolspeak.errors import UsageError
 
 REPAIRED = Note("trailing_comma", "one")
 
@@ -141,5 +142,5 @@ def test_events_are_frozen(event: Event):
 
 
 def test_what_is_no_event_is_refused():
-    with pytest.raises(AssertionError):
+    with pytest.raises(UsageError):
         fold(["text"])  # pyright: ignore[reportArgumentType]

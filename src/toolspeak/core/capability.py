@@ -17,7 +17,7 @@ import msgspec
 
 from ..dialects.table import DIALECTS
 from ..errors import ConfigError
-from .model import JSONObject, JSONValue, is_array, is_object
+from .model import JSONObject, JSONValue, is_array, is_object, require
 
 __all__ = [
     "Capabilities",
@@ -174,6 +174,7 @@ def split_model(name: str) -> tuple[str, str]:
     >>> split_model("llama3.1:latest")
     ('', 'llama3.1:latest')
     """
+    require(name, str, "a model", "a text like `provider:model`")
     head, colon, rest = name.partition(":")
     # A name with a slash or a dot before the colon is a model with a tag.
     if not colon or "/" in head or "." in head:
@@ -331,6 +332,7 @@ def _parents(host: str) -> Iterator[str]:
 
 def _place(base_url: str) -> str:
     """A base URL in the spelling that it is remembered by."""
+    require(base_url, str, "a base URL", "a text")
     return base_url.strip().rstrip("/").lower()
 
 
@@ -388,11 +390,13 @@ class Capabilities:
 
     def canonical(self, provider: str) -> str:
         """A provider's name in the spelling of the table."""
+        require(provider, str, "a provider", "a text")
         name = provider.strip().lower()
         return self._aliases.get(name, name)
 
     def model_key(self, model: str) -> str:
         """A `provider:model` in the spelling that it is looked up by; without a provider it stands for any."""
+        require(model, str, "a model", "a text like `provider:model`")
         provider, rest = split_model(model.strip())
         return f"{self.canonical(provider) or '*'}:{rest}".lower()
 
@@ -533,6 +537,7 @@ def _fields(what: Capability | Profile | Mapping[str, JSONValue], where: str) ->
         what = {"capability": what}
     elif isinstance(what, Profile):
         what = msgspec.structs.asdict(what)
+    require(what, Mapping, where, "a capability, a profile or some of its fields")
     return checked(Profile, what, where)
 
 

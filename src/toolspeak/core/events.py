@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias, assert_never
 
 import msgspec
 
-from .model import JSONObject, JSONValue, Note, Opaque, ToolCall, Usage, is_object
+from .model import JSONObject, JSONValue, Note, Opaque, ToolCall, Usage, is_object, require
 
 __all__ = [
     "CallArgs",
@@ -181,7 +181,12 @@ INCOMPLETE_NOTES = frozenset({"truncated_call", "reasoning_unclosed"})
 
 
 def fold(events: Iterable[Event]) -> Reply:
-    """Turn a stream of events into the reply it means."""
+    """Turn a stream of events into the reply it means.
+
+    Raises:
+        UsageError: what is in it are no events.
+    """
+    require(events, Iterable, "`events`", "events")
     folder = _Folder()
     for event in events:
         folder.add(event)
@@ -249,6 +254,7 @@ class _Folder:
             case Failure():
                 self._failure = event
             case _:
+                require(event, Event, "what is folded", "an event")
                 assert_never(event)
 
     def _end(self, call: _OpenCall, end: CallEnd) -> None:

@@ -7,6 +7,7 @@ scanner, the dialects and every protocol codec; below it only `errors`. Nothing 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import UnionType
 from typing import Any, Literal, TypeAlias, TypeGuard, cast
 
 import msgspec
@@ -33,6 +34,7 @@ __all__ = [
     "Usage",
     "is_array",
     "is_object",
+    "require",
     "tools_from",
 ]
 
@@ -49,6 +51,16 @@ def is_object(value: JSONValue) -> TypeGuard[JSONObject]:
 def is_array(value: JSONValue) -> TypeGuard[list[JSONValue]]:
     """Whether a JSON value is an array."""
     return isinstance(value, list)
+
+
+def require(value: object, kind: type | UnionType, name: str, wanted: str) -> None:
+    """Refuse an argument of another type than it is declared with: not every caller is checked.
+
+    Raises:
+        UsageError: it is of another type.
+    """
+    if not isinstance(value, kind):
+        raise UsageError(f"{name} must be {wanted}, not `{type(value).__name__}`")
 
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -244,6 +256,7 @@ def tools_from(tools: Iterable[Tool | Mapping[str, JSONValue]] | None) -> tuple[
         raise UsageError("`tools` must be a list of tools", hint="wrap a single tool in a list")
     if isinstance(tools, tuple) and _TOOLS.issuperset(map(type, tools)):
         return cast("tuple[Tool, ...]", tools)
+    require(tools, Iterable, "`tools`", "a list of tools")
     return tuple(found for tool in tools for found in _tools_in(tool))
 
 

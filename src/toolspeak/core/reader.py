@@ -16,7 +16,7 @@ from .desk import Desk
 from .events import Reply, fold
 from .evidence import Policy
 from .markup import unescape
-from .model import JSONValue, Tool, tools_from
+from .model import JSONValue, Tool, require, tools_from
 
 __all__ = ["Scanner", "parse"]
 
@@ -52,10 +52,15 @@ class Scanner(scanner.Scanner):
     ) -> None:
         if policy not in _POLICIES:
             raise UsageError(f"unknown policy `{policy}`", hint=f"use one of {', '.join(_POLICIES)}")
+        require(dialect, str, "`dialect`", "the name of a dialect")
+        require(nonce, str | None, "`nonce`", "a text")
         if nonce is not None and not (nonce.isalnum() and nonce.isascii()):
             raise UsageError("a nonce is made of ASCII letters and digits")
         if isinstance(untrusted, str):
             raise UsageError("`untrusted` must be a list of texts", hint="wrap a single text in a list")
+        require(untrusted, Iterable, "`untrusted`", "a list of texts")
+        for text in untrusted:
+            require(text, str, "what is `untrusted`", "a text")
         known = tools_from(tools)
         desk = Desk(known, policy, nonce, tuple(untrusted), lambda text, name: _calls_in(text, name, known))
         super().__init__(desk, Marks(desk, marks_of(dialect)))
@@ -119,6 +124,7 @@ def parse(
     >>> parse('<tool_call>{"name": "ping", "arguments": {}}</tool_call>').calls[0].name
     'ping'
     """
+    require(text, str, "`text`", "a text")
     reader = Scanner(tools, dialect, policy, nonce, untrusted)
     events = reader.feed(text)
     events += reader.close()

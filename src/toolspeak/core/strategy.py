@@ -14,7 +14,7 @@ import msgspec
 from ..dialects.table import render_calls
 from .capability import Capabilities, Capability, Found, Profile, capabilities, checked, split_model
 from .evidence import Policy
-from .model import Message, Request, Tool, ToolCall
+from .model import Message, Request, Tool, ToolCall, require
 
 __all__ = [
     "DEFAULT_CONTRACT_BUDGET",
@@ -249,6 +249,8 @@ def strategy(
     'native'
     """
     provider, name = split_model(model)
+    require(base_url, str, "`base_url`", "a text")
+    require(settings, Settings | None, "`settings`", "a `Settings`")
     found = (known or capabilities()).find(provider, name, base_url)
     planned = plan(Request(name, (), (Tool("example"),)), found, settings or Settings())
     return Strategy(planned.native, found.profile.capability, planned.kind, planned.rule, planned.why)

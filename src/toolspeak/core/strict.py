@@ -18,7 +18,10 @@ from .shapes import NULL, AnyValue, Array, Fixed, Ledger, Member, Number, Object
 
 __all__ = ["Plain", "plain", "strict", "strict_schema"]
 
-#: A larger bound made some releases of llama.cpp refuse the whole schema, and is no bound at all in later ones.
+#: A larger bound made some releases of llama.cpp refuse the whole schema, and is no bound at all in later ones. Nor is
+#: a string bounded that the caller did not bound: a smaller bound would cut the files that tools write, and one engine
+#: takes hundreds of times longer for every token behind any. Arrays always are; what never ends is ended by the token
+#: limit, and read as cut off.
 MAX_LENGTH_BOUND = 1_999
 #: Formats that every engine knows, and those of strict mode.
 _FORMATS = frozenset({"date", "date-time", "time", "uuid"})
