@@ -137,7 +137,7 @@ def _json(call: ToolCall) -> str:
 
 
 def _written(able: Able, told: str, things: list[str]) -> str:
-    tool = re.search(r"^- (\w+):", told, re.MULTILINE)
+    tool = re.search(r"^- (\w+)\b", told, re.MULTILINE)
     if tool is None:
         return ""
     for name, (shown, write) in _FORMATS.items():
