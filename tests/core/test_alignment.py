@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-import time
+from collections.abc import Callable
 from typing import Any
 
 import jsonschema_rs
@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.growth import assert_linear
 from toolspeak.core import json_values
 from toolspeak.core.schema import ArgumentSchema
 
@@ -407,14 +408,21 @@ def test_values_that_never_come_to_rest_come_back_as_they_were():
 @pytest.mark.requirement("R-T12")
 def test_alternatives_inside_alternatives_give_up_in_bounded_time():
     forms = [{"type": "object", "properties": {"a": {"$ref": "#"}}, "required": [f"k{n}"]} for n in range(8)]
-    value: Any = {"a": 1}
-    for _ in range(40):
-        value = {"a": value}
-    began = time.perf_counter()
-    aligned = ArgumentSchema.of({"anyOf": forms}).align(value)
-    assert aligned.value is value
-    assert aligned.problems
-    assert time.perf_counter() - began < 5
+    schema = ArgumentSchema.of({"anyOf": forms})
+
+    def nested(depth: int) -> Callable[[], object]:
+        value: Any = {"a": 1}
+        for _ in range(depth):
+            value = {"a": value}
+
+        def align() -> None:
+            aligned = schema.align(value)
+            assert aligned.value is value
+            assert aligned.problems
+
+        return align
+
+    assert_linear(nested, 40, factor=4)  # eight alternatives at each of forty levels would never end
 
 
 @pytest.mark.requirement("R-T12")
@@ -422,20 +430,32 @@ def test_many_small_mistakes_take_linear_time():
     schema = ArgumentSchema.of(
         {"properties": {"l": {"type": "array", "items": {"anyOf": [closed(("n",), n=WHOLE), NOTHING]}}}}
     )
-    began = time.perf_counter()
-    aligned = schema.align({"l": [{"n": str(n), "x" * 2000: 1} for n in range(2000)]})
-    assert aligned.problems == ()
-    assert len(aligned.notes) == 4000
-    assert time.perf_counter() - began < 5
+
+    def mistaken(size: int) -> Callable[[], object]:
+        def align() -> None:
+            aligned = schema.align({"l": [{"n": str(n), "x" * 2000: 1} for n in range(size)]})
+            assert aligned.problems == ()
+            assert len(aligned.notes) == 2 * size
+
+        return align
+
+    assert_linear(mistaken, 2000)
 
 
 @pytest.mark.requirement("R-T12")
 def test_many_spellings_of_one_key_take_linear_time():
     schema = ArgumentSchema.of(closed(("ab",), ab=TEXT))
-    began = time.perf_counter()
-    value = {"a" + "_" * n + "b": "x" for n in range(1, 2000)}
-    assert schema.align(value).value == value
-    assert time.perf_counter() - began < 5
+
+    def spelled(size: int) -> Callable[[], object]:
+        # Of equal length, so that the text grows as the number of keys does.
+        value = {"a" + "_" * 1000 + "b" + "_" * n + "-" * (size - n): "x" for n in range(size)}
+
+        def align() -> None:
+            assert schema.align(value).value == value
+
+        return align
+
+    assert_linear(spelled, 1000, factor=4)
 
 
 # ------------------------------------------------------------------------------------------------- laws

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.dialects.test_table import CALLS, pairs, typed_tools
+from tests.growth import assert_linear
 from toolspeak import ToolCall, ToolResult, parse, render_calls
 from toolspeak.core.model import Media, TextPart
 from toolspeak.core.neutral import (
@@ -132,11 +133,11 @@ def test_what_has_been_neutralised_holds_nothing_to_neutralise(text: str):
     "unit", ["<", "<|", "<||||", "[", "`", "```", "~~~ ", "\n ", "> ", "<a", "<tool", "Action", "]<"]
 )
 def test_neutralising_takes_time_linear_in_the_text(unit: str):
-    text = unit * (400_000 // len(unit))
-    begin = perf_counter()
-    neutralise(text, "own", NONCE)
-    neutralise(text, "foreign", NONCE)
-    assert perf_counter() - begin < 3  # a quadratic search would take minutes
+    def both(size: int) -> Callable[[], object]:
+        text = unit * (size // len(unit))
+        return lambda: (neutralise(text, "own", NONCE), neutralise(text, "foreign", NONCE))
+
+    assert_linear(both, 80_000)
 
 
 # ---- names and lengths
