@@ -178,6 +178,24 @@ class _Bench:
         )
 
 
+#: What an answer that is a call holds, in the words of each protocol.
+_CALLED = {"openai": b'"tool_calls":[', "anthropic": b'"tool_use"'}
+
+
+def _check(proxies: list[Running], probes: Sequence[Probe]) -> None:
+    """See that calls are made where they are to be measured.
+
+    Raises:
+        ValueError: there is none.
+    """
+    for probe in probes:
+        for proxy in proxies:
+            if _applies(probe, proxy.name, proxy.peer.speaks) and "@call@" in probe.says:
+                said = proxy.ask(_request(probe, proxy.port, proxy.key))
+                if _CALLED[probe.protocol] not in said.replace(b'": ', b'":'):
+                    raise ValueError(f"`{probe.name}` of {proxy.name} is no call: {said[-500:]!r}")
+
+
 #: By probe and proxy, one entry for each round.
 Results = dict[str, dict[str, list[Figures]]]
 
@@ -349,6 +367,7 @@ def main() -> None:
             running.idle_mb = running.mb()
             running.start_seconds = _starts(bench, peer, running.start_seconds)
             proxies[peer.name] = running
+        _check(list(proxies.values()), probes)
         results = _measure(bench, list(proxies.values()), probes, args.rounds, args.seconds)
         for running in proxies.values():
             running.loaded_mb = running.mb()

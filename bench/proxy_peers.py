@@ -29,6 +29,7 @@ _INSTALL_SECONDS = 900
 _START_SECONDS = 60
 #: The environment without what changes how Python runs: a developer's may forbid it to keep what it has compiled.
 _PLAIN = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+_SHOWN = 65536
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE_MB = os.sysconf("SC_PAGE_SIZE") / 1e6
 
@@ -108,6 +109,7 @@ _CONFIG = """
 [upstreams.emulated]
 base_url = "{base}"
 models = ["emulated"]
+mode = "force"
 
 [upstreams.native]
 base_url = "{base}"
@@ -220,6 +222,15 @@ class Running:
             time.sleep(0.003)
         said = Path(self._log.name).read_text("utf-8", "replace").strip().splitlines()
         raise TimeoutError(f"it does not start: {' | '.join(said[-3:])}")
+
+    def ask(self, request: bytes) -> bytes:
+        """The first that it answers to a request."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=10) as connection:
+            connection.sendall(request)
+            said = connection.recv(_SHOWN)
+            while b"content-length" in said.lower() and not said.rstrip().endswith(b"}"):
+                said += connection.recv(_SHOWN)
+            return said
 
     def cpu(self) -> float:
         """Seconds of CPU time that its processes have taken."""

@@ -136,7 +136,8 @@ static void call(struct connection *c, const char *body, int stream) {
     const char *asked = NULL, *at = body;
     while ((at = strstr(at, "json action "))) asked = at += 12;
     char mark[16] = "", text[512];
-    if (asked) snprintf(mark, sizeof mark, " %.6s", asked);
+    size_t length = asked ? strspn(asked, "abcdefghijklmnopqrstuvwxyz0123456789") : 0;
+    if (length && length < sizeof mark - 1) snprintf(mark, sizeof mark, " %.*s", (int)length, asked);
     snprintf(text, sizeof text,
              "\"```json action%s\\n{\\\"tool\\\": \\\"get_weather\\\", \\\"parameters\\\": " ARGUMENTS "}\\n```\"", mark);
     if (!stream) {

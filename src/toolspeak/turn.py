@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Callable
 
 from .core.engine import Action, Ask, Done, Emit, Engine, Outcome, Stop
 from .core.events import Event, Failure
+from .core.passage import Passage
 from .errors import FormatError, ModelError, ToolChoiceError, UpstreamError
 from .upstreams.seam import Batches, Upstream, error_of, failure_of
 
@@ -29,7 +30,9 @@ class Turn:
     the last event.
     """
 
-    def __init__(self, engine: Engine, upstream: Upstream, ended: Callable[[Outcome], None] | None = None) -> None:
+    def __init__(
+        self, engine: Engine | Passage, upstream: Upstream, ended: Callable[[Outcome], None] | None = None
+    ) -> None:
         self._engine = engine
         self._upstream = upstream
         self._ended = ended

@@ -20,6 +20,7 @@ from .core.engine import Engine
 from .core.few_shot import checked, texts_of
 from .core.model import Note, Request
 from .core.nonces import nonces_of
+from .core.passage import Passage, passes
 from .core.strategy import Plan, Settings, plan
 from .errors import UsageError
 from .probe import Probes
@@ -83,15 +84,18 @@ class TurnMaker:
         request, notes = self.conversation.recall(tenant, asked, settings)
         found = self._known.find(reached.provider, reached.model, reached.base_url)
         planned = plan(request, found, settings)
-        engine = Engine(
-            request,
-            planned,
-            settings,
-            stamp=time.time_ns(),
-            nonces=nonces_of(self._secret, tenant, request.messages),
-            protocol=reached.protocol,
-            templates=self._templates,
-            notes=(*seen, *notes),
-        )
+        if passes(request, planned):
+            engine = Passage(request, planned, stamp=time.time_ns(), notes=(*seen, *notes))
+        else:
+            engine = Engine(
+                request,
+                planned,
+                settings,
+                stamp=time.time_ns(),
+                nonces=nonces_of(self._secret, tenant, request.messages),
+                protocol=reached.protocol,
+                templates=self._templates,
+                notes=(*seen, *notes),
+            )
         ended = self._probes and partial(self._probes.ended, self._probed, request, planned, settings)
         return MadeTurn(Turn(engine, reached.upstream, ended), request, planned)
