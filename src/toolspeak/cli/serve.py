@@ -114,6 +114,7 @@ def command(
     from ..server.logs import set_up
     from ..server.operation import Operation
     from ..server.run import Manner, gateway_from, guard_from, model_here, secrets_of, serve
+    from ..server.spans import spans
     from ..state import MemoryState
 
     flags = {name: value for name, value in settings.items() if value}
@@ -141,7 +142,7 @@ def command(
     def remade() -> Gateway:
         return gateway_from(loaded(), upstream, model, auth, memory)
 
-    app = App(gateway, guard, operation=Operation(access_log=log.access_log))
+    app = App(gateway, guard, operation=Operation(tracer=spans(), access_log=log.access_log))
     with usage_errors():
         status = serve(
             app, address.host, address.port, remade, Manner(*manner), partial(_say_where, address.host, running)

@@ -18,7 +18,7 @@ from ..core.trace import AttemptTrace
 from .exchange import Record
 from .numbers import ADDED_BOUNDS, SECONDS_BOUNDS, Histogram, Labels, Numbers
 
-__all__ = ["CONTENT_TYPE", "Metrics", "exposition"]
+__all__ = ["CONTENT_TYPE", "Metrics", "exposition", "gauges_of_this_process", "tools_of"]
 
 CONTENT_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 #: Where a name is nobody's, or one too many.
@@ -80,7 +80,7 @@ class Metrics:
         """A model request was answered: what happened, and the seconds that it took."""
         attempts = record.trace.attempts
         model = self.model(attempts[-1].request.model if attempts else record.model)
-        labels = (record.face, model, record.plan, _tools(record), _TOLD.get(status, OTHER))
+        labels = (record.face, model, record.plan, tools_of(record), _TOLD.get(status, OTHER))
         table = self.numbers.requests
         table[labels] = table.get(labels, 0) + 1
         timing = self.numbers.timing((model, record.plan))
@@ -139,7 +139,7 @@ class Metrics:
         self._models.clear()
 
 
-def _tools(record: Record) -> str:
+def tools_of(record: Record) -> str:
     """Who did the calling: the model itself, we, or nobody."""
     if EMULATED in record.warnings:
         return "emulated"

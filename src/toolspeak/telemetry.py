@@ -1,0 +1,68 @@
+"""The names by which OpenTelemetry knows what happens here, and whether anybody listens.
+
+The conventions for models are still in development, so all names stand in this one file. Nothing is told unless
+`opentelemetry-api` is installed and a provider is set up, as `opentelemetry-instrument` does. Above: the server. Below:
+the API of OpenTelemetry, if it is there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Tracer, TracerProvider
+
+__all__ = [
+    "CHAT",
+    "ERROR_TYPE",
+    "FACE",
+    "FINISH_REASONS",
+    "INPUT_TOKENS",
+    "OPERATION",
+    "OUTPUT_TOKENS",
+    "PLAN",
+    "PROVIDER",
+    "REQUESTS",
+    "REQUEST_MODEL",
+    "RESPONSE_ID",
+    "STATUS",
+    "TOOLS",
+    "tracer",
+]
+
+# ---- by the conventions
+
+OPERATION = "gen_ai.operation.name"
+PROVIDER = "gen_ai.provider.name"
+REQUEST_MODEL = "gen_ai.request.model"
+RESPONSE_ID = "gen_ai.response.id"
+FINISH_REASONS = "gen_ai.response.finish_reasons"
+INPUT_TOKENS = "gen_ai.usage.input_tokens"
+OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
+ERROR_TYPE = "error.type"
+STATUS = "http.response.status_code"
+#: What is done: an operation.
+CHAT = "chat"
+
+# ---- our own
+
+FACE = "toolspeak.face"
+PLAN = "toolspeak.plan"
+TOOLS = "toolspeak.tools"
+#: Requests that went upstream for one that came in.
+REQUESTS = "toolspeak.upstream_requests"
+
+_NAME = "toolspeak"
+
+
+def tracer(provider: TracerProvider | None = None) -> Tracer | None:
+    """What spans are made with; None where nobody listens."""
+    try:
+        from opentelemetry import trace
+    except ImportError:
+        return None
+    found = provider or trace.get_tracer_provider()
+    # What the API alone brings drops everything.
+    if isinstance(found, trace.ProxyTracerProvider | trace.NoOpTracerProvider):
+        return None
+    return found.get_tracer(_NAME)
