@@ -5,6 +5,7 @@ BIN           := $(VENV)/bin
 STAMP         := $(VENV)/.installed
 LOCK          := requirements-dev.lock
 FUZZ_SECONDS  ?= 60
+API_REQUESTS  ?= 8000
 MUTATION_FLOOR ?= 80
 PYTEST_ARGS   ?=
 CLIENTS_ARGS  ?=
@@ -15,7 +16,7 @@ ARGS          ?=
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow check docs format bench bench-proxy fuzz mutate test-system test-clients clean lock
+.PHONY: help setup run test test-slow test-api check docs format bench bench-proxy fuzz mutate test-system test-clients clean lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,6 +36,13 @@ test: $(STAMP) ## the whole suite, with complete branch coverage of core, dialec
 test-slow: $(STAMP) ## what takes too long for every day: 100,000 injections, 5,000 faulty exchanges
 	@TOOLSPEAK_INJECTIONS=100000 $(BIN)/python -m pytest --no-header --no-cov -m slow tests/test_injection.py $(PYTEST_ARGS)
 	@TOOLSPEAK_CHAOS=5000 $(BIN)/python -m pytest --no-header --no-cov -k leaks tests/upstreams/test_chaos.py $(PYTEST_ARGS)
+
+test-api: $(STAMP) ## 8,000 requests made up from the proxy's description (installs schemathesis, takes half an hour)
+	@$(BIN)/python -c 'import schemathesis, openapi_spec_validator' 2>/dev/null || $(BIN)/python -c \
+		'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["api"], sep="\n")' \
+		| $(BIN)/python -m pip install --quiet --disable-pip-version-check -r /dev/stdin
+	@TOOLSPEAK_API_REQUESTS=$(API_REQUESTS) $(BIN)/python -m pytest --no-header --no-cov --numprocesses auto \
+		tests/server/test_api.py tests/server/test_openapi.py $(PYTEST_ARGS)
 
 check: $(STAMP) ## format, lint, types, import direction
 	@$(BIN)/ruff format --check --quiet --output-format concise . || { echo "run: make format"; exit 1; }

@@ -154,7 +154,7 @@ def _general(config: Config, url: str, model: str, known: Capabilities, plugins:
 
 
 def _embedded(config: Config, url: str) -> str:
-    """The model inside toolspeak, where nothing else is named and it is here already: nothing is fetched to look at it."""
+    """The model inside toolspeak, where nothing else is named and it is here: nothing is fetched to look at it."""
     if url or config.base_url:
         return ""
     from .upstreams.weights import DEFAULT, kept

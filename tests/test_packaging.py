@@ -1,0 +1,158 @@
+"""The image and the service: what their files promise, as far as it can be seen without running them."""
+
+from __future__ import annotations
+
+import configparser
+import fnmatch
+import json
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.server.live import Two, live
+
+ROOT = Path(__file__).parent.parent
+UNIT = ROOT / "packaging" / "toolspeak.service"
+PORT = "8788"
+
+
+def instructions() -> list[tuple[str, str]]:
+    """The instructions of the Dockerfile, each on one line."""
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    lines = "\n".join(line for line in text.splitlines() if not line.startswith("#")).replace("\\\n", " ").splitlines()
+    return [(word, " ".join(rest.split())) for line in lines if line.strip() for word, _, rest in [line.partition(" ")]]
+
+
+def last_stage() -> list[tuple[str, str]]:
+    found = instructions()
+    start = max(at for at, (word, _) in enumerate(found) if word == "FROM")
+    return found[start:]
+
+
+def said(word: str) -> list[str]:
+    return [rest for found, rest in last_stage() if found == word]
+
+
+def copied() -> list[str]:
+    """What the image is built from."""
+    lines = [rest.split() for word, rest in instructions() if word == "COPY" and "--from" not in rest]
+    return [name for line in lines for name in line[:-1]]
+
+
+# ---- the image
+
+
+def test_the_image_does_not_run_as_root():
+    assert said("USER") == ["10001"]
+    order = [word for word, _ in last_stage()]
+    assert not {"RUN", "COPY", "ADD"} & set(order[order.index("USER") :])
+
+
+def test_what_is_copied_is_there_and_let_through():
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
+    assert "*" in ignored
+    for name in copied():
+        assert (ROOT / name).exists(), name
+        assert f"!{name}" in ignored
+
+
+@pytest.mark.requirement("R-T2")
+def test_no_layer_can_hold_a_secret():
+    for word, rest in instructions():
+        assert not re.search(r"key|token|secret|password", rest, re.IGNORECASE), (word, rest)
+        assert word != "ADD"
+    let_in = [line[1:] for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").split() if line[0] == "!"]
+    assert sorted(let_in) == sorted(copied())
+    assert not any(fnmatch.fnmatch(".env", name) for name in let_in)
+
+
+def test_the_health_of_the_image_is_that_of_the_server():
+    (check,) = said("HEALTHCHECK")
+    command = json.loads(check.partition("CMD ")[2])
+    assert PORT in command[-1]
+    with live(Two()) as proxy:
+        here = command[-1].replace(PORT, proxy.url.rpartition(":")[2])
+        assert subprocess.run([sys.executable, "-c", here], timeout=30, check=False).returncode == 0
+    gone = subprocess.run([sys.executable, "-c", here], timeout=30, check=False, capture_output=True)
+    assert gone.returncode != 0
+
+
+def test_the_image_serves_and_keeps_what_must_stay_in_its_volume():
+    assert (said("ENTRYPOINT"), said("CMD"), said("EXPOSE")) == (
+        ['["toolspeak"]'],
+        ['["serve", "--host", "0.0.0.0"]'],
+        [PORT],
+    )
+    assert said("VOLUME") == ["/data"]
+    (settings,) = said("ENV")
+    for kind in ("CONFIG", "STATE", "CACHE"):
+        assert f"XDG_{kind}_HOME=/data/" in settings
+
+
+def test_the_package_is_built_from_what_is_copied_alone(tmp_path: Path):
+    for name in copied():
+        source, target = ROOT / name, tmp_path / name
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, target)
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel"]
+    subprocess.run(build, cwd=tmp_path, check=True, capture_output=True, timeout=120)
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "toolspeak/server/app.py" in names
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+# ---- the service
+
+
+def unit() -> dict[str, list[str]]:
+    """The settings of the unit's service, each with all of its values."""
+    values: dict[str, list[str]] = {}
+    for line in UNIT.read_text(encoding="utf-8").partition("[Service]")[2].partition("[Install]")[0].splitlines():
+        name, equals, value = line.partition("=")
+        if equals and not line.startswith("#"):
+            values.setdefault(name, []).append(value)
+    return values
+
+
+def test_the_service_has_few_rights():
+    found = unit()
+    for name in ("DynamicUser", "NoNewPrivileges", "ProtectHome", "PrivateTmp", "PrivateDevices", "RestrictNamespaces"):
+        assert found[name] == ["yes"], name
+    assert (found["ProtectSystem"], found["CapabilityBoundingSet"], found["UMask"]) == (["strict"], [""], ["0077"])
+    assert found["SystemCallFilter"] == ["@system-service", "~@privileged"]
+
+
+def test_the_service_reads_its_configuration_again_and_ends_in_time():
+    found = unit()
+    assert "-HUP" in found["ExecReload"][0]
+    assert int(found["TimeoutStopSec"][0]) > 30
+    assert found["ExecStart"][0].endswith("/toolspeak serve")
+
+
+def test_the_unit_can_be_read():
+    parser = configparser.ConfigParser(strict=False, interpolation=None)
+    parser.read_string(UNIT.read_text(encoding="utf-8"))
+    assert parser.sections() == ["Unit", "Service", "Install"]
+
+
+def test_systemd_takes_the_unit(tmp_path: Path):
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("systemd-analyze is not installed")
+    text = UNIT.read_text(encoding="utf-8")
+    here = tmp_path / "toolspeak.service"
+    here.write_text(
+        re.sub(r"^ExecStart=\S+", f"ExecStart={sys.executable}", text, flags=re.MULTILINE), encoding="utf-8"
+    )
+    checked = subprocess.run([analyze, "verify", str(here)], capture_output=True, text=True, timeout=60, check=False)
+    if "Failed to" in checked.stderr and checked.returncode:
+        pytest.skip(f"systemd-analyze does not work here: {checked.stderr.strip()[:200]}")
+    assert (checked.returncode, checked.stderr) == (0, "")
