@@ -12,8 +12,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from collections.abc import Mapping
 
 import msgspec
 
@@ -37,6 +36,8 @@ _log = logging.getLogger("toolspeak.server")
 KEEP_ALIVE_SECONDS = 15.0
 #: Looks at a stream in each such time: one that was silent from one look to the next is silent.
 _LOOKS = 2
+#: Seconds in which nobody looks whether the client is still there: most answers in one piece are whole by then.
+_UNWATCHED = 0.05
 #: Looks without a word after which a stream begins, though nobody knows yet how it goes on. Proxies wait 60 s.
 _LOOKS_BEFORE_START = 4
 #: The one protocol whose services load models when they are told to.
@@ -96,9 +97,9 @@ class Exchange:
         self._writing = False
         #: Writes the answer, if it is a stream.
         self._encoder: Encoder | None = None
-        #: Set while nobody but the turn itself writes.
-        self._floor = asyncio.Event()
-        self._floor.set()
+        #: While somebody else than the turn itself writes: set when that is over.
+        self._floor: asyncio.Event | None = None
+        self._watcher: asyncio.Task[None] | None = None
 
     async def answer(self, fields: Mapping[str, JSONValue], caller: Caller = NOBODY) -> None:
         """Answer the request. `fields` are what the path says about it."""
@@ -141,15 +142,21 @@ class Exchange:
         """Carry the turn out while somebody listens."""
         task = asyncio.current_task()
         assert task is not None
-        watch = asyncio.ensure_future(self._watch(task, made))
+        loop = asyncio.get_running_loop()
+        soon = loop.call_later(min(_UNWATCHED, self._look), self._watch_over, loop, task, made)
         try:
             await self._carry_out(made, target, request)
         except asyncio.CancelledError:
             if not self._gone or task.uncancel():  # it is we who are to end, not the client who left
                 raise
         finally:
-            watch.cancel()
+            soon.cancel()
+            if self._watcher is not None:
+                self._watcher.cancel()
             self._keep(made, request)
+
+    def _watch_over(self, loop: asyncio.AbstractEventLoop, task: asyncio.Task[None], made: MadeTurn) -> None:
+        self._watcher = loop.create_task(self._watch(task, made))
 
     async def _watch(self, task: asyncio.Task[None], made: MadeTurn) -> None:
         """Wait for the client to go away; until then, look after its stream."""
@@ -174,7 +181,7 @@ class Exchange:
         """Say something that means nothing."""
         if self._encoder is None:  # an answer in one piece has no place for it
             return
-        self._floor.clear()
+        self._floor = asyncio.Event()
         try:
             filler = self._face.keep_alive if self._started else self._face.filler
             await self._begin(made)
@@ -183,26 +190,22 @@ class Exchange:
             pass
         finally:
             self._floor.set()
+            self._floor = None
 
     # ---- the two shapes of an answer
 
     async def _carry_out(self, made: MadeTurn, target: Target, request: Request) -> None:
         naming = {"id": self._face.id_prefix + self.id, "created": int(time.time()), "model": request.model}
-        async with aclosing(made.turn.batches()) as batches:
-            if request.stream:
-                await self._stream(batches, made, target, self._face.encoder(request, **naming))
-            else:
-                await self._whole(batches, made, target, request, naming)
+        if request.stream:
+            await self._stream(made, target, request, self._face.encoder(request, **naming))
+        else:
+            await self._whole(made, target, request, naming)
 
-    async def _whole(
-        self,
-        batches: AsyncGenerator[list[Event], None],
-        made: MadeTurn,
-        target: Target,
-        request: Request,
-        naming: dict[str, JSONValue],
-    ) -> None:
-        events = [event async for batch in batches for event in batch]
+    async def _whole(self, made: MadeTurn, target: Target, request: Request, naming: dict[str, JSONValue]) -> None:
+        events: list[Event] = []
+        # Nothing can go wrong between two batches, so whatever ends the turn ends inside it, where it hangs up.
+        async for batch in made.turn.batches():
+            events += batch
         self._notes += [event.note for event in events if type(event) is Noted]
         outcome = made.turn.outcome
         assert outcome is not None
@@ -216,25 +219,27 @@ class Exchange:
         self._started = True
         await respond(self._send, 200, body, headers=self._extension(made))
 
-    async def _stream(
-        self, batches: AsyncGenerator[list[Event], None], made: MadeTurn, target: Target, encoder: Encoder
-    ) -> None:
+    async def _stream(self, made: MadeTurn, target: Target, request: Request, encoder: Encoder) -> None:
         self._encoder = encoder
         turn = made.turn
         ids: list[str] = []
         last: list[Event] = []
-        async for batch in batches:
-            for event in batch:
-                if type(event) is CallStart:
-                    ids.append(event.id)
-                elif type(event) is Noted:
-                    self._notes.append(event.note)
-            if turn.outcome is not None:
-                last = batch
-            elif data := encoder.encode(batch):
-                if not self._started:
-                    await self._begin(made)
-                await self._write(data)
+        batches = turn.batches()
+        try:
+            async for batch in batches:
+                for event in batch:
+                    if type(event) is CallStart:
+                        ids.append(event.id)
+                    elif type(event) is Noted:
+                        self._notes.append(event.note)
+                if turn.outcome is not None:
+                    last = batch
+                elif data := encoder.encode(batch):
+                    if not self._started:
+                        await self._begin(made)
+                    await self._write(data)
+        finally:
+            await batches.aclose()
         assert turn.outcome is not None
         error = error_after(turn.outcome)
         if error is not None and not self._started:
@@ -258,7 +263,7 @@ class Exchange:
         await self._send({"type": "http.response.start", "status": 200, "headers": headers})
 
     async def _write(self, data: bytes, *, more: bool = True) -> None:
-        if not self._floor.is_set():
+        if self._floor is not None:
             await self._floor.wait()
         self._writes += 1
         self._writing = True
