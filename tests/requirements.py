@@ -131,6 +131,7 @@ REQUIREMENTS: dict[str, str] = {
     "R-F25": "Missing or odd ids, dates and usage are filled in.",
     "R-F26": "A client that reads slowly makes the upstream wait, within a bounded buffer.",
     "R-F27": "A client that leaves takes its upstream along within a second, in every phase.",
+    "R-F28": "Requests that come together, come slowly or break off in the middle harm nobody.",
     "R-F29": "A server that is told to end lets nobody new in and gives answers under way their time.",
     "R-F30": "A server that is told twice ends at once.",
     "R-F31": "A worker that dies takes nobody along and is replaced.",

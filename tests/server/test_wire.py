@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
 
 from tests.server.asgi import Parrot, gateway, line, run
+from tests.server.players import AT_ONCE, Script, words
 from tests.server.test_run import CHAT, Running, raw, request_bytes, up
 from toolspeak.server.app import App
 from toolspeak.server.wire import CarefulProtocol
@@ -95,6 +97,83 @@ def test_requests_follow_each_other_on_one_connection():
                 assert waiting_for(server) == [None]
             writer.write(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             assert b"200 OK" in await reader.read()
+            writer.close()
+
+    run(scenario())
+
+
+# ---- several requests at once, and half a goodbye
+
+
+def chat(stream: bool) -> bytes:
+    body = BODY.replace(b"{", b'{"stream":%b,' % (b"true" if stream else b"false"), 1)
+    return b"POST %b HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%b" % (CHAT.encode(), len(body), body)
+
+
+@pytest.mark.requirement("R-F28")
+def test_requests_that_come_together_are_answered_one_after_the_other():
+    async def scenario() -> None:
+        async with up(Running(App(gateway()))) as server:
+            last = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            answers = await raw(server.port, chat(False) + chat(True) + last)
+            assert answers.count(b"HTTP/1.1 200 OK") == 3
+            assert answers.index(b'"chat.completion"') < answers.index(b"[DONE]") < answers.index(b'{"status":"ok"}')
+
+    run(scenario())
+
+
+@pytest.mark.requirement("R-F28", "R-F27")
+@pytest.mark.parametrize("goodbye", ["closed", "half-closed"])
+@pytest.mark.parametrize("more", [b"", chat(False), chat(False) * 3, b"POST /half-a-head HTTP/1.1\r\nHost: lo"])
+def test_who_leaves_takes_the_first_request_along_whatever_it_sent_behind(goodbye: str, more: bytes):
+    async def scenario() -> None:
+        script = Script(words("The weather is fine. " * 20), asyncio.Event())
+        async with up(Running(App(gateway(line("one", script))))) as server:
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(chat(True) + more)
+            await reader.readuntil(b"fine")
+            if goodbye == "closed":
+                writer.transport.abort()
+            else:
+                writer.write_eof()
+            async with asyncio.timeout(AT_ONCE):
+                await script.left.wait()
+            # Nothing that waited behind it has been asked.
+            assert len(script.asked) == 1
+            writer.close()
+
+    run(scenario())
+
+
+@pytest.mark.requirement("R-F28")
+def test_only_so_many_requests_wait_behind_one():
+    async def scenario() -> None:
+        script = Script(words("The weather is fine. " * 20), asyncio.Event())
+        async with up(Running(App(gateway(line("one", script))))) as server:
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(chat(True) + b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50)
+            with contextlib.suppress(ConnectionError):
+                await reader.read()
+            await script.left.wait()
+            writer.close()
+
+    run(scenario())
+
+
+@pytest.mark.requirement("R-F28")
+def test_nonsense_behind_a_request_is_not_answered_in_the_middle_of_its_answer():
+    async def scenario() -> None:
+        script = Script(words("The weather is fine. " * 20), asyncio.Event())
+        async with up(Running(App(gateway(line("one", script))))) as server:
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(chat(True))
+            await reader.readuntil(b"fine")
+            writer.write(b"\x00nonsense\r\n\r\n")
+            rest = b""
+            with contextlib.suppress(ConnectionError):
+                rest = await reader.read()
+            assert b"HTTP/1.1" not in rest
+            await script.left.wait()
             writer.close()
 
     run(scenario())

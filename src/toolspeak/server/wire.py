@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
+from uvicorn._types import ASGI3Application
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from .guard import MOST_HEADERS
@@ -20,6 +21,8 @@ __all__ = ["CarefulProtocol"]
 #: Besides the headers there are a request line and what stands between the lines.
 _MOST_HEAD = MOST_HEADERS + 16 * 1024
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+#: Requests that may wait behind the one that is answered. No client of today sends any; each takes memory.
+_MOST_WAITING = 8
 _TOO_LATE = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
@@ -38,6 +41,8 @@ class CarefulProtocol(HttpToolsProtocol):
     #: Bytes of a head that is not complete; None while there is none.
     _head: int | None = None
     _complete = True
+    #: The request that is being answered; uvicorn itself remembers the one that came last.
+    _answered: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Whoever connects has something to say soon."""
@@ -49,6 +54,11 @@ class CarefulProtocol(HttpToolsProtocol):
         self._stop()
         self._moves()
         super().connection_lost(exc)
+        # Whoever leaves leaves all that it asked, also the first of several requests.
+        self.pipeline.clear()
+        if self._answered is not None and not self._answered.response_complete:
+            self._answered.disconnected = True
+            self._answered.message_event.set()
 
     def data_received(self, data: bytes) -> None:
         """Listen, within limits."""
@@ -92,6 +102,12 @@ class CarefulProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._head = None
         super().on_headers_complete()
+        if len(self.pipeline) > _MOST_WAITING:
+            self.transport.abort()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._answered = cycle
+        super()._start_asgi_task(cycle, app)
 
     def on_message_complete(self) -> None:
         self._complete = True
@@ -116,8 +132,16 @@ class CarefulProtocol(HttpToolsProtocol):
         self._stop()
         if self.transport.is_closing():
             return
-        # In the middle of an answer there is no place for another one.
-        cycle = cast("RequestResponseCycle | None", self.cycle)
-        if cycle is None or cycle.response_complete:
+        if not self._answering():
             self.transport.write(answer)
         self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        """What is no request, also behind one that is: there is no place for an answer in the middle of another."""
+        if self._answering():
+            self.transport.abort()
+        else:
+            super().send_400_response(msg)
+
+    def _answering(self) -> bool:
+        return self._answered is not None and not self._answered.response_complete
