@@ -257,7 +257,7 @@ def test_overrides_of_capabilities_come_from_tables_and_the_environment(place: P
         ('mode = "sometimes"', "`mode` in {file} cannot be `sometimes` (use one of off, fallback, force, auto)"),
         ("retries = 99", "`retries` in {file} cannot be `99`"),
         ('chat_only = "yes"', "`chat_only` in {file} cannot be `yes` (use true or false)"),
-        ('modus = "force"', "unknown setting `modus` in {file} (use one of api_key"),
+        ('modus = "force"', "unknown setting `modus` in {file} (use one of adapter"),
         ('protocol = "smtp"', "`protocol` in {file} cannot be `smtp`"),
         ("providers = 1", "`providers` in {file} must be a table of tables (begin with [providers.NAME])"),
         ("[models]\nx = 1", "`models` in {file} must be a table of tables (begin with [models.NAME])"),

@@ -154,6 +154,9 @@ class AsyncClient:
         model: `provider:model`, a Python function that answers messages with text, or an upstream.
         base_url: where the model is, if not at the provider's own place.
         api_key: the key to send; by default the one that the environment holds for the provider.
+        protocol: what is spoken there, if not what the provider speaks: `openai`, `openai_responses`, `anthropic`,
+            `gemini` or `ollama`.
+        transport: `thin` or `httpx2`; by default `auto`: the first, unless the environment names a proxy.
         config: the settings to start from; by default flags, environment and files decide.
         state: where tools are remembered between turns; by default in the state file, if the configuration names
             one, else in memory.
@@ -169,6 +172,8 @@ class AsyncClient:
         *,
         base_url: str = "",
         api_key: str = "",
+        protocol: str = "",
+        transport: str = "",
         config: Config | None = None,
         state: State | None = None,
         timeout: float | None = None,
@@ -183,7 +188,7 @@ class AsyncClient:
         plugins = _plugins(config.load_plugins)
         plugins.extend(known)
         known.configure(*config.overrides())
-        self._reached = reach(model, base_url, api_key, config, plugins)
+        self._reached = reach(model, base_url, api_key, config, plugins, protocol, transport)
         self._settings = _changed(config.settings_for(str(self._reached)), settings)
         memory: State = state if state is not None else _state_of(config)
         # What `toolspeak probe` found is in the state file; what is found here is kept where everything else is.

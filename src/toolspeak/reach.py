@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias, cast
+from typing import TypeAlias, cast, get_args
 
 import msgspec
 
-from .config import Config
+from .config import Config, Transport, shown_url
 from .core.model import require
 from .errors import ConfigError, ToolspeakError, UsageError
 from .plugins import Plugins
@@ -26,6 +26,7 @@ _EMBEDDED = "embedded"
 #: The names of protocols in the table of providers, and of their codecs.
 _CODECS = {
     "openai": "openai_chat",
+    "openai_chat": "openai_chat",
     "openai_responses": "openai_responses",
     "anthropic": "anthropic",
     "gemini": "gemini",
@@ -46,14 +47,32 @@ class Reached(msgspec.Struct, frozen=True):
         return f"{self.provider}:{self.model}"
 
 
-def reach(model: Model, base_url: str, api_key: str, config: Config, plugins: Plugins) -> Reached:
+class _Way(msgspec.Struct, frozen=True):
+    """What a caller says about the way to a model; what is empty is left to the configuration."""
+
+    base_url: str
+    api_key: str
+    protocol: str
+    transport: str
+
+
+def reach(
+    model: Model,
+    base_url: str,
+    api_key: str,
+    config: Config,
+    plugins: Plugins,
+    protocol: str = "",
+    transport: str = "",
+) -> Reached:
     """Find what answers for `model`."""
-    require(base_url, str, "`base_url`", "a text")
-    require(api_key, str, "`api_key`", "a text")
+    way = _Way(base_url, api_key, protocol, transport)
+    for name, value in msgspec.structs.asdict(way).items():
+        require(value, str, f"`{name}`", "a text")
     if isinstance(model, str):
-        return _by_name(model, base_url, api_key, config, plugins)
-    if base_url or api_key:
-        raise UsageError("`base_url` and `api_key` belong to a model that is given by name")
+        return _by_name(model, way, config, plugins)
+    if any(msgspec.structs.astuple(way)):
+        raise UsageError("`base_url`, `api_key`, `protocol` and `transport` belong to a model that is given by name")
     if callable(model) and not hasattr(model, "open"):
         function = FunctionUpstream(model)
         return Reached(function.provider, function.name, "", "openai_chat", function)
@@ -68,11 +87,12 @@ def reach(model: Model, base_url: str, api_key: str, config: Config, plugins: Pl
     return Reached(upstream.provider, name, upstream.base_url, protocol, upstream)
 
 
-def _by_name(model: str, base_url: str, api_key: str, config: Config, plugins: Plugins) -> Reached:
-    from .upstreams.http import HttpUpstream
+def _by_name(model: str, way: _Way, config: Config, plugins: Plugins) -> Reached:
+    from .upstreams.choice import service
 
-    end = config.endpoint(model, base_url)
-    key = api_key or end.api_key.reveal()
+    _check(model, way.transport)
+    end = config.endpoint(model, way.base_url)
+    key = way.api_key or end.api_key.reveal()
     factory = plugins.upstream(end.provider)
     if factory is not None:
         own = _made(factory, end.provider, {"model": end.model, "base_url": end.base_url, "api_key": key})
@@ -82,9 +102,18 @@ def _by_name(model: str, base_url: str, api_key: str, config: Config, plugins: P
     if not end.base_url:
         hint = "pass `base_url`, or use a provider that the table of capabilities knows"
         raise UsageError(f"nobody knows where `{model or 'the model'}` is", hint=hint)
-    protocol = codec_of(end.protocol)
-    upstream = HttpUpstream(end.base_url, key, protocol, provider=end.provider)
+    protocol = codec_of(way.protocol or end.protocol)
+    upstream = service(config.route(end.base_url, way.transport), end.base_url, key, protocol, provider=end.provider)
     return Reached(end.provider, end.model, end.base_url, protocol, upstream)
+
+
+def _check(model: str, transport: str) -> None:
+    if "://" in model:
+        hint = f'write "openai:MODEL", with base_url="{shown_url(model)}"'
+        raise UsageError("a URL says where a model is, not which one it is", hint=hint)
+    known = get_args(Transport)
+    if transport and transport not in known:
+        raise UsageError(f"there is no transport `{transport:.80}`", hint=f"use one of {', '.join(known)}")
 
 
 def _embedded(model: str, config: Config) -> Reached:
@@ -125,6 +154,7 @@ def codec_of(protocol: str) -> str:
     """
     name = _CODECS.get(protocol)
     if name is None:
-        hint = "use its OpenAI-compatible address as `base_url`, with the protocol `openai`"
+        spoken = ", ".join(_CODECS)
+        hint = f"spoken are {spoken}; else use its OpenAI-compatible address as `base_url`, with the protocol `openai`"
         raise UsageError(f"the protocol `{protocol}` is not spoken", hint=hint)
     return name

@@ -17,6 +17,7 @@ from ..core.model import JSONObject, JSONValue, Note
 from ..core.strategy import Settings
 from ..errors import ConfigError
 from ..state import FileState, State
+from .proxies import route_for
 from .values import (
     DEFAULTS,
     SECRETS,
@@ -25,6 +26,7 @@ from .values import (
     Layer,
     NamedUpstream,
     Origin,
+    Route,
     Secret,
     Setting,
     Source,
@@ -151,6 +153,10 @@ class Config:
         protocol = self._value("protocol") or (row.protocol if row else "openai")
         key = self._secret_at(*self._find("api_key"), *self._find("api_key_file")) or self._vendor_key(row, url)
         return Endpoint(provider, model, url or variable or (row.url if row else ""), str(protocol), key)
+
+    def route(self, base_url: str, transport: str = "") -> Route:
+        """The way to a service: by the transport given, else by the setting; through the environment's proxy."""
+        return route_for(base_url, transport or str(self._value("transport")), self._environment)
 
     def _vendor_key(self, row: Provider | None, url: str) -> Secret:
         if row is None or not (row.owns(url) or url == _vendor_url(row, self._environment)):

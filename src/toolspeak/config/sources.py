@@ -57,9 +57,7 @@ def load(
     if project:
         files.insert(0, _project_layer(cwd or Path.cwd(), _state_file((*stronger, user), environment), notes))
     layers = (*stronger, *files)
-    return Config(
-        layers, tuple(notes), environment, _state_file(layers, environment), _folder(environment, "CACHE")
-    )
+    return Config(layers, tuple(notes), environment, _state_file(layers, environment), _folder(environment, "CACHE"))
 
 
 def _environment_layer(environment: Mapping[str, str], notes: list[Note]) -> Layer:

@@ -30,9 +30,11 @@ __all__ = [
     "NamedUpstream",
     "Origin",
     "Own",
+    "Route",
     "Secret",
     "Setting",
     "Source",
+    "Transport",
     "UpstreamRow",
     "checked_row",
     "row_key",
@@ -43,6 +45,9 @@ __all__ = [
 Source: TypeAlias = Literal["flag", "env", "project", "user", "default"]
 #: The protocols that an upstream may speak; empty: its provider's.
 Spoken: TypeAlias = Literal["", "openai", "openai_responses", "anthropic", "gemini", "ollama"]
+#: How a service is reached: `thin`, our own HTTP/1.1; `httpx2`, which speaks HTTP/2 and knows proxies; `auto`, the
+#: first unless the environment names a proxy.
+Transport: TypeAlias = Literal["auto", "thin", "httpx2"]
 #: Which key goes upstream: the client's own, the configured one, or the configured one for holders of a toolspeak key.
 Auth: TypeAlias = Literal["replace", "forward", "check"]
 Seconds: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
@@ -105,6 +110,15 @@ class Setting(msgspec.Struct, frozen=True):
     origin: Origin
 
 
+class Route(msgspec.Struct, frozen=True):
+    """The way to a service."""
+
+    transport: Literal["thin", "httpx2"] = "thin"
+    #: The URL of a proxy, which may hold a password, and the variable that names it.
+    proxy: Secret = Secret()
+    variable: str = ""
+
+
 class Endpoint(msgspec.Struct, frozen=True):
     """Where a model is reached, and how."""
 
@@ -139,6 +153,8 @@ class Own(msgspec.Struct, frozen=True):
     #: The key for it, or a file that holds the key.
     api_key: str = ""
     api_key_file: str = ""
+    #: How services are reached.
+    transport: Transport = "auto"
     #: A LoRA adapter for the embedded model, as a GGUF file.
     adapter: str = ""
     #: What nonces are made from; empty: one is made and kept in the state file.
@@ -162,6 +178,8 @@ class UpstreamRow(msgspec.Struct, frozen=True):
     api_key_file: str = ""
     api_key_env: str = ""
     auth: Auth = "replace"
+    #: How it is reached; empty: as all others.
+    transport: Literal["", "auto", "thin", "httpx2"] = ""
     #: The models that it serves, `*` for any text; empty: any model that nobody else serves.
     models: tuple[str, ...] = ()
     #: Who is asked when it fails before the first byte: `NAME`, or `NAME:model` for another model there.

@@ -48,8 +48,11 @@ class Httpx2Upstream(Service):
         proxy: str = "",
         http2: bool = True,
         http1: bool = True,
+        told: Iterable[Note] = (),
     ) -> None:
-        super().__init__(base_url, api_key, protocol, timeouts, headers, provider=provider, retry=retry, world=world)
+        super().__init__(
+            base_url, api_key, protocol, timeouts, headers, provider=provider, retry=retry, world=world, told=told
+        )
         self._tls = tls
         self._proxy = proxy
         self._versions = (http1, http2)

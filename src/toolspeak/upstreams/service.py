@@ -37,6 +37,7 @@ class Service:
         provider: str = "",
         retry: Retry | None = None,
         world: World | None = None,
+        told: Iterable[Note] = (),
     ) -> None:
         self._codec = codec(protocol)
         self._address = address(base_url)
@@ -53,6 +54,8 @@ class Service:
         self._world = world or World()
         self._budget = Budget(self._retry.share)
         self._closed = False
+        #: Notes that go with every answer.
+        self._told = tuple(told)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_url!r}, protocol={self.protocol!r}, provider={self.provider!r})"
@@ -93,7 +96,7 @@ class Service:
             raise UsageError("this upstream is closed")
         payload = self._codec.encode(request)
         end = asyncio.get_running_loop().time() + self.timeouts.total
-        notes: list[Event] = [Noted(note) for note in self._codec.notes(request)]
+        notes: list[Event] = [Noted(note) for note in (*self._told, *self._codec.notes(request))]
         self._budget.asked()
         attempt = 0
         while True:
