@@ -15,6 +15,7 @@ from tests.core.gbnf_matcher import Gbnf
 from toolspeak import parse
 from toolspeak.core import constraint as module
 from toolspeak.core.constraint import (
+    MAX_BESIDE,
     MAX_CALLS,
     Constraint,
     Flavour,
@@ -327,3 +328,24 @@ def test_every_valid_set_of_calls_is_admitted(flavour: Flavour, data: st.DataObj
     found = decision_constraint(tools, ToolChoice(), flavour)
     compiles(found)
     assert admits(found, decision(calls))
+
+
+# ---- text beside calls
+
+
+@pytest.mark.requirement("A7", "A10")
+@pytest.mark.parametrize("flavour", get_args(Flavour))
+def test_who_must_call_has_nothing_else_to_say(flavour: Flavour):
+    constraint = envelope_constraint(TOOLS, ToolChoice("required"), flavour)
+    assert admits(constraint, f'{{{CALLS}, "reply": ""}}')
+    assert not admits(constraint, f'{{{CALLS}, "reply": "Hello"}}')
+
+
+@pytest.mark.requirement("A7")
+@pytest.mark.parametrize("flavour", ["gbnf", "lark"])
+def test_who_may_call_says_little_beside_a_call_and_much_without_one(flavour: Flavour):
+    constraint = envelope_constraint(TOOLS, ToolChoice(), flavour)
+    long = json.dumps("x" * 2 * MAX_BESIDE)
+    assert admits(constraint, f'{{{CALLS}, "reply": "I will look."}}')
+    assert admits(constraint, f'{{"calls": [], "reply": {long}}}')
+    assert not admits(constraint, f'{{{CALLS}, "reply": {long}}}')

@@ -17,10 +17,25 @@ import msgspec
 from ..errors import UsageError
 from .grammars import gbnf, lark
 from .model import JSONObject, JSONValue, Note, Tool, ToolChoice, is_array, is_object, tools_from
-from .shapes import MAX_STRING, NULL, TEXT, AnyValue, Array, Fixed, Ledger, Member, Object, Shape, Union, shape_of
+from .shapes import (
+    MAX_STRING,
+    NULL,
+    TEXT,
+    AnyValue,
+    Array,
+    Fixed,
+    Ledger,
+    Member,
+    Object,
+    Shape,
+    Text,
+    Union,
+    shape_of,
+)
 from .strict import plain, strict, strict_schema
 
 __all__ = [
+    "MAX_BESIDE",
     "MAX_CALLS",
     "Constraint",
     "Flavour",
@@ -36,9 +51,14 @@ Flavour = Literal["openai_strict", "json_schema", "gbnf", "lark"]
 
 #: Calls of one turn. Models that call in parallel make two to eight; one that does not stop is stopped here.
 MAX_CALLS = 16
+#: Characters of text beside calls, where that can be told from a reply.
+MAX_BESIDE = 240
 #: Compiled constraints kept, and the longest request for one that is kept. The results stay below 32 MiB in all.
 CACHED_CONSTRAINTS = 32
 CACHED_SOURCE_BYTES = 128 * 1024
+
+
+_NO_TEXT = Fixed(("",))
 
 
 class Constraint(msgspec.Struct, frozen=True):
@@ -179,22 +199,23 @@ def _decision(wanted: _Wanted, ledger: Ledger) -> Shape:
 
 
 def _envelope(wanted: _Wanted, ledger: Ledger) -> Shape:
-    """Calls and a text; or, where the reply has a schema, either calls or a reply."""
-    if not wanted.reply:
-        calls = _array_of_calls(wanted, ledger, wanted.low, wanted.high)
-        return _signed(wanted, Member("calls", calls), Member("reply", TEXT))
-    reply = shape_of(wanted.reply[0], "reply", ledger)
-    if wanted.flavour == "openai_strict":
+    """Calls and a reply; where alternatives can be told, calls with little beside them, or a reply."""
+    if wanted.reply:
+        reply, beside = shape_of(wanted.reply[0], "reply", ledger), NULL
+    else:
+        # Who must call has nothing else to say; who may, says little beside it. A small model would not end.
+        reply, beside = TEXT, _NO_TEXT if wanted.low else Text(high=MAX_BESIDE)
+
+    def document(low: int, high: int, said: Shape) -> Shape:
+        calls = _array_of_calls(wanted, ledger, low, high) if high else Array(AnyValue(), 0, 0)
+        return _signed(wanted, Member("calls", calls), Member("reply", said))
+
+    if wanted.low or not wanted.high:
+        return document(wanted.low, wanted.high, beside if wanted.low else reply)
+    if wanted.flavour == "openai_strict" or (wanted.flavour == "json_schema" and not wanted.reply):
         # Strict mode takes no alternatives at the root, so that calls and reply are not tied to each other.
-        calls = _array_of_calls(wanted, ledger, wanted.low, wanted.high)
-        return _signed(wanted, Member("calls", calls), Member("reply", Union((NULL, reply)) if wanted.high else reply))
-    none = _signed(wanted, Member("calls", Array(AnyValue(), 0, 0)), Member("reply", reply))
-    some = _signed(
-        wanted, Member("calls", _array_of_calls(wanted, ledger, 1, max(wanted.high, 1))), Member("reply", NULL)
-    )
-    if wanted.low:
-        return some
-    return Union((some, none)) if wanted.high else none
+        return document(0, wanted.high, Union((NULL, reply)) if wanted.reply else TEXT)
+    return Union((document(1, wanted.high, beside), document(0, 0, reply)))
 
 
 def _response(wanted: _Wanted, ledger: Ledger) -> Shape:
