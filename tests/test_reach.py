@@ -62,6 +62,25 @@ def test_every_protocol_of_the_configuration_is_spoken(protocol: str, codec: str
     assert reached.protocol == codec
 
 
+@pytest.mark.parametrize("protocol", ["openai", "openai_chat", "openai_responses", "anthropic", "gemini", "ollama"])
+@pytest.mark.parametrize("model", ["openai:m", "anthropic:m", "nobody:m"])
+def test_a_client_may_speak_every_protocol_with_any_service(model: str, protocol: str):
+    spoken = "openai_chat" if protocol == "openai" else protocol
+    reached = reach(model, "http://127.0.0.1:9", "", config(), NoPlugins(), protocol)
+    assert reached.protocol == spoken
+    # What the caller says wins over the setting.
+    loaded = load({"protocol": "ollama"}, env={})
+    assert reach(model, "http://127.0.0.1:9", "", loaded, NoPlugins(), protocol).protocol == spoken
+    ts.Client(model, base_url="http://127.0.0.1:9", protocol=protocol, config=loaded).close()
+
+
+def test_an_address_in_place_of_a_model_says_how_to_write_it():
+    with pytest.raises(ts.UsageError) as caught:
+        reach("http://me:secret@127.0.0.1:8000/v1", "", "", config(), NoPlugins())
+    assert 'base_url="http://<redacted>@127.0.0.1:8000/v1"' in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
 def test_a_protocol_that_is_not_spoken_says_what_to_do():
     with pytest.raises(ts.UsageError, match="OpenAI-compatible address"):
         codec_of("smtp")
