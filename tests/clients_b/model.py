@@ -26,6 +26,9 @@ PIECE = 7
 WORD = re.compile(r"plum-[0-9a-f]{8}")
 _LISTED = re.compile(r"^- ([A-Za-z0-9_.-]+)(?:: |$)", re.MULTILINE)
 _INLINE = "# How to call a tool"
+#: In a last request, where no more calls may be made.
+_PLAIN = "These are results of earlier steps."
+_NONCE = re.compile(r'"nonce":"([a-z0-9]+)"')
 _DECISION = "You decide which tools, if any, are called next"
 _FENCE = re.compile(r"```json action(?: ([a-z0-9]+))?\n")
 
@@ -76,7 +79,7 @@ class Script:
         if _DECISION in system:
             return self._decision(system, given)
         if _INLINE not in everything:
-            return filled(self.aside, given)
+            return filled(self.final if _PLAIN in everything else self.aside, given)
         done = sum(len(re.findall(self.past, text)) for role, text in messages if role == "assistant")
         if done >= len(self.steps):
             return filled(self.final, given)
@@ -89,10 +92,11 @@ class Script:
         return f"On to step {done + 1}.\n\n```json action{mark}\n{body}\n```"
 
     def _decision(self, system: str, given: Mapping[str, str]) -> str:
-        done = len(re.findall(r'"name": ?"', system.partition("Done since the user's last message")[2]))
+        _, _, past = system.partition("Done since the user's last message")
+        done = len(re.findall(r'^\{"name":', past, re.MULTILINE))
         call = self._call(self.steps[done], system, given) if done < len(self.steps) else None
         calls = [{"name": call[0], "arguments": call[1]}] if call else []
-        return json.dumps({"tools": calls})
+        return json.dumps({"nonce": _NONCE.findall(system)[-1], "tools": calls})
 
     def _call(self, step: Step, prompt: str, given: Mapping[str, str]) -> tuple[str, Json] | None:
         listed = _LISTED.findall(prompt)
