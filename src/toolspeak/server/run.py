@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..config import Auth, Config, NamedUpstream, Secret
+from ..config import Auth, Config, NamedUpstream, Route, Secret
 from ..core.capability import Capabilities
 from ..errors import UsageError
 from ..plugins import Plugins
@@ -15,9 +15,11 @@ from ..probe import Probes
 from ..probe_store import ProbeStore
 from ..reach import codec_of, reach
 from ..state import MemoryState, State
+from ..upstreams.choice import service
 from ..upstreams.codecs import codec
-from ..upstreams.http import HttpUpstream, Timeouts
+from ..upstreams.connection import Timeouts
 from ..upstreams.seam import Upstream
+from ..upstreams.service import Service
 from .auth import Access, Credential
 from .gateway import Gateway, Line
 from .guard import Guard, is_loopback
@@ -75,10 +77,11 @@ def _one_line(config: Config, upstream: str, model: str, auth: Auth, plugins: Pl
     reached = reach(name, upstream, "", config, plugins)
 
     def dial(own: Credential | None) -> Upstream:
-        if own is None and not isinstance(reached.upstream, HttpUpstream):
+        if own is None and not isinstance(reached.upstream, Service):
             return reached.upstream  # a plugin's
         key = own or Credential("", config.endpoint(name, upstream).api_key)
-        return _with_key(key, reached.base_url, reached.protocol, Timeouts(), reached.provider)
+        route = config.route(reached.base_url)
+        return _with_key(key, reached.base_url, reached.protocol, Timeouts(), reached.provider, route)
 
     return Line(
         reached.provider,
@@ -102,7 +105,8 @@ def _named_line(config: Config, named: NamedUpstream, plugins: Plugins) -> Line:
         if own is None and factory is not None:
             return factory(model="", base_url=row.base_url, api_key=named.api_key.reveal())
         key = own or Credential("", named.api_key)
-        return _with_key(key, row.base_url, protocol, timeouts, named.provider)
+        route = config.route(row.base_url, row.transport)
+        return _with_key(key, row.base_url, protocol, timeouts, named.provider, route)
 
     return Line(
         named.name,
@@ -120,10 +124,13 @@ def _named_line(config: Config, named: NamedUpstream, plugins: Plugins) -> Line:
     )
 
 
-def _with_key(key: Credential, base_url: str, protocol: str, timeouts: Timeouts, provider: str) -> Upstream:
+def _with_key(
+    key: Credential, base_url: str, protocol: str, timeouts: Timeouts, provider: str, route: Route
+) -> Upstream:
     """A service, asked with a key; a client's own in the header that it came in."""
     text = key.secret.reveal()
-    make = partial(ListingUpstream, base_url, protocol=protocol, timeouts=timeouts, provider=provider)
+    by = ListingUpstream if route.transport == "thin" else partial(service, route)
+    make = partial(by, base_url, protocol=protocol, timeouts=timeouts, provider=provider)
     if key.header != "authorization" or codec(protocol).key_header.lower() == "authorization":
         return make(text)
     # Anthropic's clients show a key in one header and a token of a subscription in the other.
