@@ -58,6 +58,31 @@ async def closing(app: App) -> None:
 # ---- from a configuration
 
 
+def test_an_upstream_is_reached_through_the_proxy_that_the_environment_names(tmp_path: Path):
+    pytest.importorskip("httpx2")
+
+    async def scenario() -> None:
+        async with serving(says("through")) as proxy, serving(says("straight")) as straight:
+            config = configured(
+                tmp_path,
+                f"""
+                [upstreams.far]
+                base_url = "http://far.example/v1"
+                models = ["a"]
+                [upstreams.near]
+                base_url = "{straight.url}"
+                models = ["b"]
+                """,
+                http_proxy=f"http://127.0.0.1:{proxy.port}",
+            )
+            app = App(gateway_from(config), guard_from(Keys(MemoryState()), "127.0.0.1"))
+            assert (await content(app, "a"), await content(app, "b")) == ("through", "straight")
+            assert proxy.heard[0].line == "POST http://far.example/v1/chat/completions HTTP/1.1"
+            await closing(app)
+
+    run(scenario())
+
+
 @pytest.mark.requirement("G6")
 def test_upstreams_of_the_configuration_are_asked_each_with_its_own_key(tmp_path: Path):
     async def scenario() -> None:

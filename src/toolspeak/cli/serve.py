@@ -88,6 +88,7 @@ def _running(command: Callable[..., None]) -> Callable[..., None]:
 @click.command("serve", epilog=_EXAMPLES)
 @click.option("--upstream", default="", metavar="URL", help="where the model is, such as http://127.0.0.1:9000/v1")
 @click.option("--protocol", type=click.Choice(_PROTOCOLS), help="what the upstream speaks")
+@click.option("--transport", type=click.Choice(["auto", "thin", "httpx2"]), help="how upstreams are reached")
 @click.option("--model", default="", metavar="NAME", help="use this model whatever a request names")
 @click.option("--adapter", default="", metavar="FILE", help="a LoRA adapter (GGUF) for the embedded model")
 @click.option("--mode", type=click.Choice(["auto", "force", "fallback", "off"]), help="when to emulate tool calls")
