@@ -38,9 +38,7 @@ test-slow: $(STAMP) ## what takes too long for every day: 100,000 injections, 5,
 	@TOOLSPEAK_CHAOS=5000 $(BIN)/python -m pytest --no-header --no-cov -k leaks tests/upstreams/test_chaos.py $(PYTEST_ARGS)
 
 test-api: $(STAMP) ## 8,000 requests made up from the proxy's description (installs schemathesis, takes half an hour)
-	@$(BIN)/python -c 'import schemathesis, openapi_spec_validator' 2>/dev/null || $(BIN)/python -c \
-		'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["api"], sep="\n")' \
-		| $(BIN)/python -m pip install --quiet --disable-pip-version-check -r /dev/stdin
+	@$(BIN)/python -c 'import schemathesis, openapi_spec_validator' 2>/dev/null || sh scripts/install-group $(VENV) api
 	@TOOLSPEAK_API_REQUESTS=$(API_REQUESTS) $(BIN)/python -m pytest --no-header --no-cov --numprocesses auto \
 		tests/server/test_api.py tests/server/test_openapi.py $(PYTEST_ARGS)
 

@@ -12,7 +12,7 @@ import pytest
 from tests.server.asgi import ask, gateway, run
 from tests.server.test_auth import BODIES
 from toolspeak.server.app import App
-from toolspeak.server.openapi import document, page
+from toolspeak.server.openapi import SUMMARIES, document, page
 from toolspeak.server.openapi_schemas import BODIES as SENT
 from toolspeak.server.openapi_schemas import ERRORS, PAGES, REPLIES
 from toolspeak.server.routes import every
@@ -36,6 +36,14 @@ def test_every_route_is_described_and_nothing_else():
         for method in operations
     }
     assert described == {(method, path) for method, path in every() if method != "HEAD"}
+
+
+def test_every_face_and_page_is_described_in_words_and_types():
+    pages = {route.page for route in every().values() if route.page}
+    faces = {route.face for route in every().values() if route.face}
+    assert pages == PAGES.keys()
+    assert faces == SENT.keys() == REPLIES.keys() == ERRORS.keys()
+    assert SUMMARIES.keys() == pages | faces
 
 
 def test_every_reference_leads_to_a_schema():

@@ -67,6 +67,26 @@ def test_what_google_serves_and_we_do_not_is_404_in_its_shape(path: str):
     assert "generateContent" in answer.json["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("path", "error"),
+    [
+        ("/v1/v1/messages", {"type": "not_found_error", "message": "nothing is served at /v1/v1/messages"}),
+        ("/v1/v1/chat/completions", {"code": "not_found", "message": "nothing is served at /v1/v1/chat/completions"}),
+        ("/v1beta/v1beta/models/m:generateContent", {"status": "NOT_FOUND", "code": 404}),
+    ],
+)
+def test_a_base_url_with_a_version_too_many_is_told_so(path: str, error: dict[str, Any]):
+    answer = answered("POST", path)
+    assert answer.status == 404
+    for name, value in error.items():
+        assert str(answer.json["error"][name]).startswith(str(value))
+    assert f"leave /{path.split('/')[1]} out of the base URL" in answer.json["error"]["message"]
+
+
+def test_a_base_url_with_a_version_for_ollama_is_told_so():
+    assert "leave /v1 out of the base URL" in answered("POST", "/v1/api/chat").json["error"]
+
+
 @pytest.mark.parametrize("path", ["/nowhere", "/v1", "/v1/nowhere", "/api", "/api/nowhere"])
 def test_nothing_at_all_is_404(path: str):
     assert answered("GET", path).status == 404

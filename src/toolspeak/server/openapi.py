@@ -16,14 +16,14 @@ from ..core.model import JSONObject, JSONValue
 from .openapi_schemas import BODIES, ERRORS, PAGES, REPLIES
 from .routes import Route, every
 
-__all__ = ["PAGE_HEADERS", "document", "page"]
+__all__ = ["PAGE_HEADERS", "SUMMARIES", "document", "page"]
 
 #: Where a path of the table carries a name.
 _NAME = "NAME"
 _REFERENCE = "#/components/schemas/{name}"
 
 #: Face or page -> what it is, in one line.
-_SUMMARIES = {
+SUMMARIES = {
     "openai_chat": "A turn of a chat, as OpenAI's chat completions",
     "openai_responses": "A turn of a chat, as OpenAI's responses",
     "anthropic": "A turn of a chat, as Anthropic's messages",
@@ -61,6 +61,8 @@ _TAGS = {
     "model": "OpenAI",
 }
 _OWN_TAG = "Server"
+#: A page that nobody has described: the document is not to fail for it.
+_UNKNOWN = (None, None)
 
 #: How a key is shown: any one of them is enough. Where no key is demanded, none is.
 _SCHEMES: JSONObject = {
@@ -128,10 +130,10 @@ def _types() -> list[type]:
 
 def _operation(method: str, path: str, route: Route, schemas: dict[type, JSONValue]) -> JSONObject:
     name = route.face or route.page
-    sent = BODIES[route.face] if route.face else PAGES[route.page][0]
+    sent = BODIES[route.face] if route.face else PAGES.get(route.page, _UNKNOWN)[0]
     operation: JSONObject = {
         "operationId": _identifier(method, path),
-        "summary": _SUMMARIES[name],
+        "summary": SUMMARIES.get(name, name),
         "tags": [_TAGS.get(name.partition("_")[0], _OWN_TAG)],
         "security": _SECURITY[route.level],
         "responses": _responses(route, schemas),
@@ -158,7 +160,7 @@ def _responses(route: Route, schemas: dict[type, JSONValue]) -> JSONObject:
     error: JSONObject = {_JSON: {"schema": schemas[ERRORS[route.shape]]}}
     errors = {status: why for status, why in _ERRORS.items() if route.face or status not in _MODEL_ONLY}
     responses: JSONObject = {
-        "200": {"description": _SUMMARIES[route.face or route.page], "content": _good(route, schemas)}
+        "200": {"description": SUMMARIES.get(route.face or route.page, "Good"), "content": _good(route, schemas)}
     }
     if route.level != "open":
         responses |= {status: {"description": why, "content": error} for status, why in errors.items()}
@@ -173,7 +175,7 @@ def _good(route: Route, schemas: dict[type, JSONValue]) -> JSONObject:
         if route.face == "gemini" and route.fields.get("stream"):  # events, or a list of answers
             return {**stream, _JSON: {"schema": {"type": "array", "items": schemas[REPLIES[route.face]]}}}
         return {_JSON: whole} if route.face == "gemini" else {_JSON: whole, **stream}
-    found = PAGES[route.page][1]
+    found = PAGES.get(route.page, _UNKNOWN)[1]
     if found is None:
         return {_TEXTS.get(route.page, _TEXT): {"schema": {"type": "string"}}}
     return {_JSON: {"schema": schemas[found]}}

@@ -63,6 +63,8 @@ _ANTHROPIC_SERVED = "served are /v1/messages, /v1/messages/count_tokens and /v1/
 _ACTION = "/models/"
 _GEMINI_SERVED = "served are generateContent, streamGenerateContent and countTokens of a model, and /v1beta/models"
 
+#: First words of paths that users put into a base URL.
+_VERSIONS = ("v1", "v1beta")
 _USUAL = "GET /openapi.json lists everything that is served"
 
 
@@ -92,21 +94,29 @@ class NotServed(ToolspeakError):
 
 def refusal(method: str, path: str) -> NotFound | NotServed:
     """Why nothing is served at this path by this method."""
+    route, methods = find(method, path), methods_of(path)
+    if route is not None:
+        return NotFound(f"there is nothing at {path}, or nothing for this caller", _USUAL, route.shape)
+    head, _, rest = path.strip("/").partition("/")
+    if head in _VERSIONS and (meant := find(method, f"/{rest}")) is not None:
+        # Clients that add the version themselves, with a base URL that has it already.
+        hint = f"/{rest} is served: leave /{head} out of the base URL"
+        return NotFound(f"nothing is served at {path}", hint, meant.shape)
     if method == "POST" and _ACTION in path and ":" in path:
         return NotFound(f"{path} is not served here", _GEMINI_SERVED, "gemini")
-    methods = methods_of(path)
-    route = find(method if method in methods else methods[0], path) if methods else None
-    if route is not None and method in methods:
-        return NotFound(f"there is nothing at {path}, or nothing for this caller", _USUAL, route.shape)
-    if route is not None:
-        return MethodNotAllowed(f"{method} is not served at {path}", f"use {' or '.join(methods)}", route.shape)
-    head, _, rest = path.strip("/").partition("/")
+    if methods and (other := find(methods[0], path)) is not None:
+        return MethodNotAllowed(f"{method} is not served at {path}", f"use {' or '.join(methods)}", other.shape)
+    return _unserved(method, path, head, rest)
+
+
+def _unserved(method: str, path: str, head: str, rest: str) -> NotFound | NotServed:
+    """What is said of a path that some protocol has, or none."""
     if head == "v1beta":
         return NotFound(f"{path} is not served here", _GEMINI_SERVED, "gemini")
     if head == "api":
         return _ollama(method, path, rest)
     if head == "v1":
-        head, _, rest = rest.partition("/")
+        head = rest.partition("/")[0]
     if head in _ANTHROPIC:
         return NotFound(_ANTHROPIC[head], _ANTHROPIC_SERVED, "anthropic")
     if head in _OPENAI:
