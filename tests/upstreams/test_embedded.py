@@ -1,0 +1,245 @@
+"""The embedded model, for real: its weights are fetched once, the model runs, answers, calls and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toolspeak as ts
+from toolspeak.config import load
+from toolspeak.core.events import Finish, TextDelta
+from toolspeak.core.model import Message, Options, Request, TextPart
+from toolspeak.core.schema import ArgumentSchema
+from toolspeak.errors import ConfigError, UpstreamError, UsageError
+from toolspeak.upstreams.embedded import EmbeddedUpstream, recipe_for, threads_for
+from toolspeak.upstreams.embedded_child import Recipe
+from toolspeak.upstreams.weights import DEFAULT, obtain
+
+#: How many generated schemas are tried; `make test-embedded` tries more.
+SCHEMAS = int(os.environ.get("TOOLSPEAK_SCHEMAS", "20"))
+
+
+@pytest.fixture(scope="session")
+def weights() -> Path:
+    """The file of weights, fetched into the user's cache if it is not there."""
+    config = load()
+    return obtain(DEFAULT, config.cache_folder, config.environment())
+
+
+def asking(text: str, tokens: int = 8) -> Request:
+    return Request("", (Message("user", (TextPart(text),)),), options=Options(max_tokens=tokens), stream=True)
+
+
+async def answer(upstream: EmbeddedUpstream, text: str = "Say hi.") -> str:
+    events = [event async for batch in upstream.open(asking(text)) for event in batch]
+    assert any(isinstance(event, Finish) for event in events)
+    return "".join(event.text for event in events if isinstance(event, TextDelta))
+
+
+def with_model(weights: Path, talk: Callable[[EmbeddedUpstream], Awaitable[None]]) -> None:
+    async def run() -> None:
+        upstream = EmbeddedUpstream(recipe_for(""), lambda: weights)
+        try:
+            await talk(upstream)
+        finally:
+            await upstream.close()
+
+    asyncio.run(run())
+
+
+def child_of(upstream: EmbeddedUpstream) -> int:
+    process = upstream._process  # pyright: ignore[reportPrivateUsage] - to kill it from outside
+    assert process is not None
+    return process.pid
+
+
+def lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+# ---- what to run
+
+
+@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 1), (3, 1), (4, 2), (8, 4), (64, 8)])
+def test_half_of_the_cores_are_left_to_others(cores: int, threads: int):
+    assert threads_for(cores) == threads
+
+
+def test_a_model_is_the_one_that_comes_along_a_file_or_a_name_at_the_hub(tmp_path: Path):
+    file = tmp_path / "own.gguf"
+    file.write_bytes(b"GGUF")
+    named = [("", "", "", DEFAULT.name), (DEFAULT.name, "", "", DEFAULT.name), ("a/b", "", "a/b", "b")]
+    for model, path, hub, name in [*named, (str(file), str(file), "", "own")]:
+        recipe = recipe_for(model)
+        assert (recipe.path, recipe.hub, recipe.name) == (path, hub, name)
+        assert len(recipe.key) >= 24
+
+
+@pytest.mark.parametrize("model", ["nothing.gguf", "./a/b", "/a", "llama3"])
+def test_what_is_no_model_is_told(model: str):
+    with pytest.raises(ConfigError) as caught:
+        recipe_for(model)
+    assert caught.value.hint
+
+
+def test_an_adapter_that_is_not_there_is_told():
+    with pytest.raises(ConfigError, match="no file with an adapter"):
+        recipe_for("", adapter="none.gguf")
+
+
+# ---- running
+
+
+@pytest.mark.requirement("H1", "G2")
+def test_it_starts_answers_is_started_again_when_it_died_and_ends(weights: Path):
+    seen: list[int] = []
+
+    async def talk(upstream: EmbeddedUpstream) -> None:
+        assert await answer(upstream)
+        seen.append(child_of(upstream))
+        os.kill(seen[0], signal.SIGKILL)
+        process = upstream._process  # pyright: ignore[reportPrivateUsage]
+        assert process is not None
+        await process.wait()
+        assert await answer(upstream)
+        seen.append(child_of(upstream))
+
+    with_model(weights, talk)
+    assert seen[0] != seen[1]
+    assert not any(map(lives, seen))
+
+
+@pytest.mark.requirement("H1")
+def test_requests_at_the_same_time_are_all_answered(weights: Path):
+    async def talk(upstream: EmbeddedUpstream) -> None:
+        answers = await asyncio.gather(*(answer(upstream, f"Count to {number}.") for number in range(2, 6)))
+        assert all(answers)
+
+    with_model(weights, talk)
+
+
+def test_nobody_else_may_ask_it(weights: Path):
+    async def talk(upstream: EmbeddedUpstream) -> None:
+        service = await upstream.start()
+        stranger = type(service)(service.base_url, "another key")
+        with pytest.raises(UpstreamError) as caught:
+            _ = [batch async for batch in stranger.open(asking("hi"))]
+        assert caught.value.upstream_status == 401
+        await stranger.close()
+
+    with_model(weights, talk)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"GGUF", b"GGUF" + b"\xff" * 4096], ids=["nothing", "no more than a mark", "garbage"]
+)
+def test_a_broken_file_of_weights_is_told_and_takes_nobody_down(content: bytes, tmp_path: Path):
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(content)
+
+    async def talk() -> None:
+        upstream = EmbeddedUpstream(recipe_for(str(broken)), lambda: broken)
+        with pytest.raises(UpstreamError, match="the model `broken` did not start") as caught:
+            await upstream.start()
+        assert "GGUF" in caught.value.hint
+        await upstream.close()
+
+    asyncio.run(talk())
+
+
+def test_without_the_runtime_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+
+    async def talk() -> None:
+        with pytest.raises(ConfigError, match="xllamacpp") as caught:
+            await EmbeddedUpstream(Recipe(), Path).start()
+        assert "toolspeak[embedded]" in caught.value.hint
+
+    asyncio.run(talk())
+
+
+def test_a_closed_one_is_not_started_again():
+    async def talk() -> None:
+        upstream = EmbeddedUpstream(Recipe(), Path)
+        await upstream.close()
+        with pytest.raises(UsageError, match="closed"):
+            await upstream.start()
+
+    asyncio.run(talk())
+
+
+# ---- calls
+
+WEATHER = {
+    "name": "get_weather",
+    "description": "The weather of a city.",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+
+
+@pytest.mark.requirement("H1", "A7", "A10")
+@pytest.mark.usefixtures("weights")
+def test_a_demanded_call_comes_streamed_or_not():
+    with ts.Client("embedded:") as client:
+        question = [{"role": "user", "content": "What is the weather in Paris?"}]
+        reply = client.chat(question, tools=[WEATHER], tool_choice="required")
+        assert {call.name for call in reply.calls} == {"get_weather"}
+        assert reply.finish_reason == "tool_calls"
+        streamed = ts.fold(client.stream(question, tools=[WEATHER], tool_choice="required"))
+        assert {call.name for call in streamed.calls} == {"get_weather"}
+
+
+def schema(draw: random.Random, depth: int = 0) -> dict[str, Any]:
+    """A schema of the expressible subset: scalars with bounds, enums, arrays and closed objects."""
+    kinds = ["text", "whole", "bounded", "number", "truth", "choice"] + ["list", "object"] * (depth < 2)
+    match draw.choice(kinds):
+        case "text":
+            return {"type": "string", "maxLength": draw.randint(4, 24)}
+        case "whole":
+            return {"type": "integer"}
+        case "bounded":
+            return {"type": "integer", "minimum": draw.randint(-9, 0), "maximum": draw.randint(1, 99)}
+        case "number":
+            return {"type": "number"}
+        case "truth":
+            return {"type": "boolean"}
+        case "choice":
+            return {"enum": draw.sample(["red", "green", "blue", "fast", "slow"], 3)}
+        case "list":
+            low = draw.randint(0, 1)
+            return {"type": "array", "items": schema(draw, depth + 1), "minItems": low, "maxItems": low + 2}
+        case _:
+            return closed(draw, ["size", "kind", "note", "when", "where"], depth + 1)
+
+
+def closed(draw: random.Random, names: list[str], depth: int) -> dict[str, Any]:
+    chosen = draw.sample(names, draw.randint(1, 3))
+    properties = {name: schema(draw, depth) for name in chosen}
+    required = draw.sample(chosen, draw.randint(1, len(chosen)))
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+@pytest.mark.requirement("H1", "A10", "B5")
+@pytest.mark.usefixtures("weights")
+def test_every_demanded_call_fits_its_schema():
+    draw = random.Random(20261115)
+    with ts.Client("embedded:") as client:
+        for number in range(SCHEMAS):
+            parameters = closed(draw, ["city", "user", "amount", "tags", "options", "flag"], 1)
+            tool = {"name": f"do_{number}", "description": "Does it.", "parameters": parameters}
+            choice = draw.choice(["required", {"type": "function", "function": {"name": tool["name"]}}])
+            reply = client.chat("Do it for Anna in Rome.", tools=[tool], tool_choice=choice, parallel_tool_calls=False)
+            (call,) = reply.calls
+            assert call.name == tool["name"]
+            assert ArgumentSchema.of(parameters).problems(call.arguments) == (), parameters
