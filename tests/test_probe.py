@@ -557,8 +557,10 @@ def test_a_server_that_says_nothing_beside_its_protocol_is_measured_all_the_same
     assert verdict.fields["streams"] is True
 
 
-def test_an_answer_without_end_is_not_read_to_it():
+@pytest.mark.parametrize("opening", ["Well, ", "<think>"], ids=["talk", "thinking"])
+def test_an_answer_without_end_is_not_read_to_it(opening: str):
     async def endless() -> Any:
+        yield [TextDelta(opening)]
         while True:
             yield [TextDelta("x" * 1000)]
 

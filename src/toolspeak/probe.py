@@ -50,8 +50,11 @@ _MOST_WAITING = 32
 _PATIENCE = 300.0
 #: Seconds for a question beside the protocol.
 _ASIDE_PATIENCE = 3.0
-#: Characters of one answer that are read. The limit in the request is lower; not every upstream keeps it.
-_MOST_TEXT = 32_000
+#: Characters of one answer that are read, its thinking included. The limit in the request is lower; not every upstream
+#: keeps it.
+_MOST_READ = 32_000
+#: Characters of plain talk that are read: whoever has not called by then rambles, and on a slow machine for minutes.
+_MOST_SAID = 1200
 #: Characters of an answer that are searched for a call that leaked.
 _MOST_SEARCHED = 65_536
 #: Leaked calls that show that a model leaks: one may have been a quotation.
@@ -101,13 +104,15 @@ async def _signs(reached: Reached) -> Signs | None:
 async def _answer(upstream: Upstream, request: Request) -> Sequence[Event]:
     """The events of one answer; a failure is the last of them."""
     events: list[Event] = []
-    length = 0
+    said, read = "", 0
     try:
         async with asyncio.timeout(_PATIENCE), aclosing(upstream.open(request)) as batches:
             async for batch in batches:
                 events += batch
-                length += sum(map(_length, batch))
-                if length > _MOST_TEXT:
+                said += "".join(event.text for event in batch if isinstance(event, TextDelta))
+                read += sum(map(_length, batch))
+                # What begins with a tag may be thinking, or a call.
+                if read > _MOST_READ or (len(said) > _MOST_SAID and not said.lstrip().startswith("<")):
                     return [*events, Finish("length")]
     except TimeoutError:
         events.append(Failure(f"no answer within {_PATIENCE:g} s", "timeout"))
