@@ -97,6 +97,7 @@ REQUIREMENTS: dict[str, str] = {
     "G4": "What unmodified SDKs and coding agents send is understood as it is.",
     "G5": "What a protocol keeps on the server or in a cache is carried, or refused with a typed error.",
     "G6": "An upstream that fails before its first event gives way to the next one of its list.",
+    "H1": "Without a key or an account, a small model that runs here answers and calls.",
     "H5": "What is wrong with an upstream, and what to set in a client, is told by a command.",
     "H4": (
         "Metrics tell native from emulated requests, retries, refusals, repairs and the latency added, for each model."
