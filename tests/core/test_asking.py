@@ -327,3 +327,48 @@ def test_schemas_of_native_tools_are_written_as_the_profile_wants_them():
     unknown = asking(tools=(tool,), settings=Settings(), profile=Profile(capability="openai", transform="nobody's"))
     assert unknown.request("native").tools == (tool,)
     assert [note.code for note in unknown.notes] == ["unknown_transform"]
+
+
+# ---- what a model cannot do
+
+
+@pytest.mark.requirement("C4")
+@pytest.mark.parametrize("phase", ["native", "trial"])
+def test_native_requests_hold_no_media_that_the_model_cannot_take(phase: PhaseName):
+    messages = (
+        Message("user", (TextPart("Look: "), PICTURE)),
+        Message("assistant", calls=(ToolCall("ping", {}, "1"),)),
+        Message("tool", results=(ToolResult("1", "Here.", parts=(PICTURE, Media("audio", "data:,"))),)),
+    )
+    asked = asking(messages, settings=Settings(), profile=Profile(capability="openai", media=("audio",)))
+    shown = asked.request(phase).messages
+    assert shown[0].text == "Look: [image left out: this model cannot read it]"
+    assert shown[2].results[0].content == "Here.\n[image left out: this model cannot read it]"
+    assert shown[2].results[0].parts == (Media("audio", "data:,"),)
+    assert [note.code for note in asked.notes] == ["media_replaced"]
+
+
+def test_media_that_the_model_takes_go_up_as_they_are():
+    messages = (Message("user", (PICTURE,)),)
+    asked = asking(messages, settings=Settings(), profile=Profile(capability="openai"))
+    assert asked.request("native").messages[0] is messages[0]
+    assert asked.notes == []
+
+
+@pytest.mark.requirement("A10")
+@pytest.mark.parametrize("phase", EMULATING)
+def test_a_model_that_garbles_a_second_call_is_asked_for_one(phase: PhaseName):
+    one, several = (
+        asking(profile=Profile(parallel=parallel, constraint="json_schema")).request(phase)
+        for parallel in (False, True)
+    )
+    given = asking(profile=Profile(constraint="json_schema"), choice=ToolChoice(parallel=False)).request(phase)
+    assert one == given
+    assert words(one) != words(several)
+
+
+@pytest.mark.parametrize(("parallel", "told"), [(True, True), (False, False)])
+def test_a_native_request_says_that_one_call_is_enough(parallel: bool, told: bool):
+    profile = Profile(capability="openai", parallel=parallel)
+    request = asking(settings=Settings(), profile=profile).request("native")
+    assert request.tool_choice == ToolChoice(parallel=told)

@@ -534,3 +534,11 @@ def test_looking_up_never_fails(provider: str, model: str, base_url: str):
     found = Capabilities().find(provider, model, base_url)
     assert found.rule in ("table.provider", "table.model", "foreign_host", "unknown")
     assert found.why
+
+
+def test_no_more_is_learned_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(capability, "_MOST_REMEMBERED", 2)
+    known = Capabilities()
+    for name in ("a", "b", "c"):
+        known.learn("x", name, "", "openai", "it called")
+    assert [known.find("x", name).profile.capability for name in ("a", "b", "c")] == ["none", "openai", "openai"]

@@ -369,3 +369,29 @@ def test_every_combination_gives_a_plan_that_keeps_the_promises():
         assert not (made.rescue and not made.native)
         assert made.why
         assert made.rule
+
+
+@pytest.mark.parametrize(("settings", "kind"), [(Settings(), "native"), (Settings(mode="force"), "inline")])
+def test_a_plan_says_when_a_model_makes_one_call_at_a_time(settings: Settings, kind: str):
+    request = Request("m", (), (Tool("f"),))
+    for parallel in (True, False):
+        planned = plan(request, Found(Profile(capability="openai", parallel=parallel), "test", "a test"), settings)
+        assert (planned.kind, planned.why.endswith("one call at a time, since the model garbles a second one")) == (
+            kind,
+            not parallel,
+        )
+
+
+@pytest.mark.requirement("A10")
+@pytest.mark.parametrize(
+    ("choice", "tools", "kind"),
+    [
+        (ToolChoice("required"), (PING,), "inline"),
+        (ToolChoice("named", ("ping",)), (PING,), "inline"),
+        (ToolChoice(), (PING,), "native"),
+        (ToolChoice("required"), (SEARCH,), "native"),
+    ],
+)
+def test_a_demand_that_is_not_enforced_natively_is_emulated(choice: ToolChoice, tools: tuple[Tool, ...], kind: str):
+    found = Found(Profile(capability="openai", required=False), "test", "a test")
+    assert plan(Request("m", (HELLO,), tools, choice), found, Settings()).kind == kind

@@ -23,6 +23,7 @@ from .history import (
     since_last_user,
     stop_sequences,
     untrusted_texts,
+    without_media,
 )
 from .model import (
     JSONObject,
@@ -85,7 +86,10 @@ class Asking:
         #: Every tool whose call can be read, allowed now or not: what is not allowed is told from what does not exist.
         self.readable = kit.readable
         self.dropped = kit.dropped
+        #: What is demanded of the model: one that garbles a second call is asked for one at a time.
         choice = request.tool_choice
+        alone = choice.parallel and not plan.profile.parallel
+        self._choice = msgspec.structs.replace(choice, parallel=False) if alone else choice
         free = choice.mode != "none" and not choice.allowed
         self.offered = self.readable if free else tuple(tool for tool in self.readable if choice.permits(tool.name))
         self.nonce = self._free_nonce(nonces) if plan.marks == "nonce" else None
@@ -135,10 +139,11 @@ class Asking:
                 assert_never(phase)
 
     def _native(self) -> Request:
-        """The request as it is, with its history paired and its schemas as the host wants them."""
+        """The request with its history paired, its schemas as the host wants them, and no media that it cannot take."""
         tools, lost = transformed(self._request.tools, self._plan.profile.transform)
-        self.notes.extend(note for note in lost if note not in self.notes)
-        return msgspec.structs.replace(self._request, messages=self._messages, tools=tools)
+        shown = without_media(self._messages, self._plan.profile.media)
+        self.notes.extend(note for note in (*lost, *shown.notes) if note not in self.notes)
+        return msgspec.structs.replace(self._request, messages=shown.messages, tools=tools, tool_choice=self._choice)
 
     def _bare(self, projected: Projected, options: Options) -> Request:
         """The request without anything that speaks of tools."""
@@ -164,7 +169,7 @@ class Asking:
         request, plan = self._request, self._plan
         contract = inline_contract(
             self.offered,
-            request.tool_choice,
+            self._choice,
             plan.dialect,
             nonce=self.nonce,
             style=self._settings.contract,
@@ -190,7 +195,7 @@ class Asking:
         contract = self._learn(
             decision_contract(
                 self.offered,
-                request.tool_choice,
+                self._choice,
                 nonce=self.nonce,
                 done=since_last_user(self._messages),
                 budget=self._settings.contract_budget,
@@ -210,7 +215,7 @@ class Asking:
         contract = self._learn(
             envelope_contract(
                 self.offered,
-                request.tool_choice,
+                self._choice,
                 nonce=self.nonce,
                 budget=self._settings.contract_budget,
                 style=self._settings.contract,
@@ -227,7 +232,7 @@ class Asking:
         flavour = self._plan.profile.constraint
         if not flavour:
             return {}
-        choice, wanted = self._request.tool_choice, self._request.options.response_format
+        choice, wanted = self._choice, self._request.options.response_format
         if phase == "decision":
             constraint = decision_constraint(self.offered, choice, flavour, nonce=self.nonce)
         else:

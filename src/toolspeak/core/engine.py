@@ -54,6 +54,8 @@ _CHOICE_DROPPED = "`tool_choice` was dropped: it demands a call, and chat only a
 #: HTTP statuses with which upstreams say that they do not take tools.
 _REFUSING = frozenset({400, 404, 405, 415, 422, 500, 501})
 _ANY = ToolChoice()
+#: How much of an upstream's message is shown.
+_SHOWN = 200
 #: Reasons to finish that may cut a call in its middle.
 _CUTTING = frozenset({"length", "content_filter", "error"})
 #: Plans in which the upstream sees the tools as they are, whatever their kind.
@@ -163,6 +165,7 @@ class Engine:
         self._attempts: list[_Attempt] = []
         self._attempt: _Attempt | None = None
         self._retries = 0
+        self._aside = ("", False, 0)  # of the answer before: the text that has not left, and how much had by then
         self._reply_notes = 0  # notes about the requests that have been told
 
     # ---- what comes in
@@ -251,7 +254,7 @@ class Engine:
             return self._done(current)
         reply = current.reply()
         fault = self._fault(current, reply, out)
-        if fault is not None and self._retries < self._plan.retries and phase.recovers:
+        if fault is not None and phase.recovers and self._may_retry(fault):
             return self._retry(current, fault)
         following = self._following(phase.otherwise)
         if following and self._goes_on(following, current, reply):
@@ -262,6 +265,13 @@ class Engine:
         if fault is None and self._is_unmet(current):
             fault = Fault("no_call", "a call has left that cannot be used" if self._gate.spoiled else "it was declined")
         return self._give_up(current, fault, out) if fault is not None else self._done(current)
+
+    def _may_retry(self, fault: Fault) -> bool:
+        """Whether to ask again. Who has nothing to say twice is not asked a third time."""
+        mute = fault.kind == "empty" and any(
+            each.fault is not None and each.fault.kind == "empty" for each in self._attempts
+        )
+        return self._retries < self._plan.retries and not mute
 
     def _goes_on(self, following: PhaseName, current: _Attempt, reply: Reply) -> bool:
         """Whether another phase may make up for an answer without a call that can be used.
@@ -295,14 +305,24 @@ class Engine:
             candidates = (*reply.candidates, *(each.candidate for each in thought))
             said = msgspec.structs.replace(reply, calls=(), candidates=candidates)
             fault = diagnose(said, choice, self._asking.offered)
+            fault = fault or self._empty(current, reply)
             if fault is not None:
                 return fault
         return self._formatted(current, out)
 
+    def _empty(self, current: _Attempt, reply: Reply) -> Fault | None:
+        """Nothing at all was answered, nor thought."""
+        said = reply.text if current.phase.reads == "envelope" else "".join(current.raw)
+        said += reply.reasoning
+        cut = current.reason in _CUTTING or self._request.tool_choice.mode == "none"
+        if cut or said.strip() or reply.calls or reply.candidates or reply.opaque:
+            return None
+        return Fault("empty", "the model answered with nothing")
+
     def _formatted(self, current: _Attempt, out: list[Event]) -> Fault | None:
         """Let an answer go in the form that the caller wants, if it has one that the upstream was not told of."""
         wanted = self._request.options.response_format
-        if current.phase.name != "inline" or wanted is None or current.reason == "length":
+        if wanted is None or not self._forms(current.phase) or current.reason == "length":
             return None
         formatted = checked_format(self._gate.held_text, wanted)
         if formatted.problem:
@@ -310,6 +330,14 @@ class Engine:
         out.extend(Noted(note) for note in formatted.notes)
         out.extend(self._gate.release(formatted.text))
         return None
+
+    def _forms(self, phase: Phase) -> bool:
+        """Whether the form of an answer is ours to see to: the upstream was not told of it, or only of a looser one.
+
+        Strict mode knows no optional property: what may be missing comes as null, which the caller may not take.
+        """
+        strict = phase.name == "envelope" and self._plan.profile.constraint == "openai_strict"
+        return (phase.name == "inline" or strict) and self._request.options.response_format is not None
 
     def _thought(self, phase: Phase, reply: Reply) -> list[Judged]:
         """Calls that a model made in its thinking, in whatever form, where it then said nothing at all."""
@@ -331,6 +359,7 @@ class Engine:
 
     def _retry(self, current: _Attempt, fault: Fault) -> list[Action]:
         current.fault = fault
+        self._aside = (self._gate.held_text, self._gate.text_left, self._gate.started)
         self._retries += 1
         note = Noted(Note(f"retry_{fault.kind}", fault.detail))
         request = self._asking.again(current.phase.name, current.request, "".join(current.raw), fault, self._retries)
@@ -343,8 +372,21 @@ class Engine:
         following = self._following(current.phase.unsupported)
         refused = failure.status in _REFUSING and "tool" in f"{failure.message} {failure.body}".lower()
         if following and untouched and refused and self._request.options.n == 1:
-            return [Emit([Noted(Note("native_unsupported", failure.message[:200]))]), *self._enter(following)]
-        return self._done(current, failure)
+            return [Emit([Noted(Note("native_unsupported", failure.message[:_SHOWN]))]), *self._enter(following)]
+        return self._answered_before(current, failure) or self._done(current, failure)
+
+    def _answered_before(self, current: _Attempt, failure: Failure) -> list[Action]:
+        """Asking again has failed, but there is an answer, if not the one hoped for: the caller gets that."""
+        before = next((each for each in self._attempts[-2:-1] if each.phase is current.phase), None)
+        fault = before.fault if before is not None else None
+        if before is None or fault is None or fault.kind == "bad_format" or self._request.tool_choice.demands:
+            return []
+        held, *left = self._aside
+        if current.phase.text != "opening" or left != [self._gate.text_left, self._gate.started]:
+            return []  # the caller has seen something of the answer that broke off
+        self._warn(f"{_UNUSABLE} {self._after(fault)}; asking again failed: {failure.message[:_SHOWN]}")
+        kept = self._gate.release(held)
+        return [Emit(kept), *self._done(before)] if kept else self._done(before)
 
     def _give_up(self, current: _Attempt, fault: Fault, out: list[Event]) -> list[Action]:
         """The retries are spent."""
@@ -380,7 +422,7 @@ class Engine:
             return phase.text
         if self._request.tool_choice.demands:
             return "until_call"
-        if phase.name == "inline" and self._request.options.response_format is not None:
+        if self._forms(phase):
             return "to_end"
         return "live" if self._request.tool_choice.mode == "none" else phase.text
 

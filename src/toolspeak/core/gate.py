@@ -63,6 +63,11 @@ class Gate:
         self.flows = False
 
     @property
+    def started(self) -> int:
+        """How many calls have been announced."""
+        return self._next
+
+    @property
     def spoiled(self) -> bool:
         """Whether a call has left, or part of one, that cannot be used: nothing can be done about it any more."""
         return self._spoiled or any(call.bytes_left for call in self._announced())

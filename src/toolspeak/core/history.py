@@ -35,6 +35,7 @@ __all__ = [
     "stop_sequences",
     "tools_of_history",
     "untrusted_texts",
+    "without_media",
 ]
 
 #: Every kind of media: a model that is not known to refuse one gets it.
@@ -106,6 +107,14 @@ def plain(
 
 def _in_prose(calls: tuple[ToolCall, ...]) -> str:
     return "\n".join(f"(Used {shown_name(call.name)} with {json_text(call.arguments, 'own')})" for call in calls)
+
+
+def _replaced(part: Media) -> Note:
+    return Note("media_replaced", f"the model does not take {part.kind}; a line of text stands for it")
+
+
+def _in_place_of(part: Media) -> str:
+    return f"[{part.kind} left out: this model cannot read it]"
 
 
 class _Teller:
@@ -202,8 +211,8 @@ class _Teller:
     def _shown(self, part: Media) -> Part:
         if part.kind in self._media:
             return part
-        self._note("media_replaced", f"the model does not take {part.kind}; a line of text stands for it")
-        return TextPart(f"[{part.kind} left out: this model cannot read it]")
+        self._notes[_replaced(part)] = None
+        return TextPart(_in_place_of(part))
 
     # ---- results
 
@@ -329,6 +338,34 @@ def decision_messages(
     if kept and kept[-1].role == "assistant":
         kept.append(Message("user", (TextPart(_DECIDE),)))
     return (Message("system", (TextPart(prompt),)), *plain(tuple(kept), media=media).messages)
+
+
+def without_media(messages: tuple[Message, ...], media: Container[str]) -> Projected:
+    """The conversation as it is, with a line of text for each thing that the model does not take."""
+    notes: dict[Note, None] = {}
+
+    def taken(part: Part) -> bool:
+        return not isinstance(part, Media) or part.kind in media
+
+    def part_of(part: Part) -> Part:
+        if not isinstance(part, Media) or taken(part):
+            return part
+        notes[_replaced(part)] = None
+        return TextPart(_in_place_of(part))
+
+    def result_of(result: ToolResult) -> ToolResult:
+        left_out = [part for part in result.parts if isinstance(part, Media) and not taken(part)]
+        notes.update({_replaced(part): None for part in left_out})
+        content = "\n".join(filter(None, (result.content, *map(_in_place_of, left_out))))
+        return msgspec.structs.replace(result, content=content, parts=tuple(filter(taken, result.parts)))
+
+    def message_of(message: Message) -> Message:
+        if all(map(taken, message.parts)) and all(taken(part) for each in message.results for part in each.parts):
+            return message
+        parts, results = tuple(map(part_of, message.parts)), tuple(map(result_of, message.results))
+        return msgspec.structs.replace(message, parts=parts, results=results)
+
+    return Projected(tuple(map(message_of, messages)), tuple(notes))
 
 
 # ---- questions about a conversation

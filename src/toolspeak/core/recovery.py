@@ -37,6 +37,7 @@ FaultKind = Literal[
     "no_call",
     "too_many",
     "bad_format",
+    "empty",
 ]
 
 #: A detail is for a person's eye as well as the model's: long enough for several problems, too short for a document.
@@ -228,6 +229,7 @@ _WRONG: dict[FaultKind, str] = {
     "no_call": "Your last answer did not include a tool call{detail}.",
     "too_many": "You made more than one tool call. Exactly one is allowed in this answer.",
     "bad_format": "Your answer does not have the form that was asked for{detail}.",
+    "empty": "Your last answer was empty.",
 }
 
 #: What to do now, stronger each time; the last row serves for all further attempts.
@@ -267,6 +269,10 @@ _ORDERS: dict[FaultKind, tuple[str, ...]] = {
     "bad_format": (
         "Answer again with JSON only, without any text before or after it.",
         "You must answer with one JSON document that fits the schema, and nothing else: no text, no code fence.",
+    ),
+    "empty": (
+        "Do the next step now: call a tool if one can help, or else answer the user in words.",
+        "You must now write a tool call, or an answer in words.",
     ),
     "in_reasoning": (
         "Write the call now.",

@@ -143,6 +143,8 @@ def plan(request: Request, found: Found, settings: Settings) -> Plan:
     spoken = settings.dialect if settings.dialect not in ("", "auto") else profile.dialect
     marks = _marks(spoken, settings, profile)
     unmarked = "" if settings.marks in ("auto", marks) else "; the dialect has no place for the nonce asked for"
+    alone = "; one call at a time, since the model garbles a second one"
+    single = "" if profile.parallel or way.kind in ("pass", "plain") else alone
     demanding = not request.stream or request.tool_choice.demands
     return Plan(
         kind=way.kind,
@@ -155,7 +157,7 @@ def plan(request: Request, found: Found, settings: Settings) -> Plan:
         profile=profile,
         rescue=way.rescue and settings.rescue and profile.leaks,
         rule=way.rule,
-        why=way.why + unmarked,
+        why=way.why + unmarked + single,
     )
 
 
