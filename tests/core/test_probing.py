@@ -89,7 +89,16 @@ BY_TEXT = {"capability": "none", "system_role": True, "parallel": True, "streams
         ),
         pytest.param(Able(stream="whole"), GOOD | {"streams": False, "constraint": ""}, id="one chunk"),
         pytest.param(Able(stream="rejects"), GOOD | {"streams": False, "constraint": ""}, id="rejects streams"),
-        pytest.param(Able(parallel=False), GOOD | {"parallel": False, "constraint": ""}, id="one call at a time"),
+        pytest.param(
+            Able(parallel=False),
+            {name: value for name, value in GOOD.items() if name != "parallel"} | {"constraint": ""},
+            id="one call at a time",
+        ),
+        pytest.param(
+            Able(native="ignores", parallel=False),
+            BY_TEXT | {"parallel": False, "constraint": ""},
+            id="one call at a time, by text",
+        ),
         pytest.param(Able(required="ignores"), GOOD | {"required": False, "constraint": ""}, id="ignores required"),
         pytest.param(Able(required="rejects"), GOOD | {"required": False, "constraint": ""}, id="rejects required"),
         pytest.param(Able(schema="enforces"), GOOD | {"constraint": "json_schema"}, id="takes a schema"),
@@ -207,6 +216,16 @@ def test_one_lucky_call_is_outvoted():
     verdict = probing.verdict()
     assert verdict.fields["capability"] == "none"
     assert ("native", "no", "1 of 3 called") in [(f.trait, f.value, f.evidence) for f in verdict.findings]
+
+
+def test_one_call_at_a_time_is_told_from_calls_that_are_garbled():
+    assert found(probe(Able(parallel=False)))["parallel"] == "one at a time"
+    probing = probing_of()
+    while probing.asked is not None:
+        garbled = probing.asked.trait == "parallel"
+        probing.hear([TextDelta("?"), Finish("stop")] if garbled else events_of(Able(), probing.asked.request))
+    assert found(probing.verdict())["parallel"] == "no"
+    assert probing.verdict().fields["parallel"] is False
 
 
 # ---- signs at no cost

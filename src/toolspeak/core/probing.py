@@ -296,12 +296,16 @@ class Probing:
             heard.append((yield from self._ask(asked)))
         answered = [each for each in heard if each.kind == "answered"]
         made = sum(each.called or each.written or each.unmarked for each in answered)
+        told = f"{made} of {len(answered)} made two calls"
         if len(answered) < _FEWEST:
             self._find("parallel", "unknown", _told(heard))
+        elif made:  # once is enough: nobody makes two calls by chance
+            self._find("parallel", "yes", told, parallel=True)
+        elif calls and all(each.any_call for each in answered):
+            # Nothing is garbled, so nothing need be forbidden: some upstreams reject the very field that would do so.
+            self._find("parallel", "one at a time", told)
         else:
-            # Once is enough: nobody makes two calls by chance.
-            told = f"{made} of {len(answered)} made two calls"
-            self._find("parallel", "yes" if made else "no", told, parallel=bool(made))
+            self._find("parallel", "no", told, parallel=False)
 
     # ---- dialects
 
