@@ -16,7 +16,7 @@ ARGS          ?=
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow test-api check docs format bench bench-proxy fuzz mutate test-system test-clients clean lock
+.PHONY: help setup run test test-slow test-load test-api check docs format bench bench-proxy fuzz mutate test-system test-clients clean lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ test-api: $(STAMP) ## 8,000 requests made up from the proxy's description (insta
 	@$(BIN)/python -c 'import schemathesis, openapi_spec_validator' 2>/dev/null || sh scripts/install-group $(VENV) api
 	@TOOLSPEAK_API_REQUESTS=$(API_REQUESTS) $(BIN)/python -m pytest --no-header --no-cov --numprocesses auto \
 		tests/server/test_api.py tests/server/test_openapi.py $(PYTEST_ARGS)
+
+test-load: $(STAMP) ## 1000 streams for a minute through one process
+	@$(BIN)/python bench/streams.py
 
 check: $(STAMP) ## format, lint, types, import direction
 	@$(BIN)/ruff format --check --quiet --output-format concise . || { echo "run: make format"; exit 1; }
