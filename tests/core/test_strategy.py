@@ -105,6 +105,16 @@ def test_a_native_answer_is_searched_where_calls_may_leak():
     assert not plan(request(), NONE, Settings()).rescue
 
 
+@pytest.mark.requirement("A5")
+def test_a_demand_for_a_call_that_is_not_enforced_natively_is_emulated():
+    lax = Found(Profile("openai", required=False), "probe", "a probe says so")
+    assert brief(plan(request(choice="required"), lax, Settings())) == ("inline", "required")
+    assert brief(plan(request(), lax, Settings())) == ("native", "probe")
+    assert plan(request(choice="required"), OPENAI, Settings()).kind == "native"
+    # What cannot be asked for by text stays where it may be called.
+    assert plan(request(tools=(SEARCH,), choice="required"), lax, Settings()).kind == "native"
+
+
 def test_native_without_a_call_to_find_stays_native_and_is_not_searched():
     for asked in (request(choice="none"), request(HELLO, CALLED, RESULT, tools=()), request(tools=(SEARCH,))):
         made = plan(asked, OPENAI, Settings())
