@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +21,7 @@ from tests.server.live import PATIENCE, cut_text, service
 from tests.upstreams.loopback import Answer, Heard, Server, always, chunked, head, serving
 from toolspeak.cli import main
 from toolspeak.config import load
-from toolspeak.core.events import CallArgs, CallEnd, CallStart, Event, Finish, TextDelta
+from toolspeak.core.events import CallArgs, CallEnd, CallStart, Event, Failure, Finish, TextDelta
 from toolspeak.core.model import Request
 from toolspeak.doctor import CHECKS, Finding, examine, failed, patients
 
@@ -285,6 +289,38 @@ def test_a_service_that_breaks_later_is_found():
     assert statuses(found) == {**GOOD, "streaming": "fail"}
 
 
+def test_an_answer_that_breaks_off_is_a_failure():
+    _, found = examined(routed(lambda request: [TextDelta("Os"), Failure("it broke")]))
+    assert (found["answer"].status, found["tool calls"].status) == ("fail", "skipped")
+
+
+def test_a_model_that_says_nothing_is_noted():
+    _, found = examined(routed(lambda request: [Finish("stop")]))
+    assert found["answer"].status == "note"
+
+
+def test_a_service_that_is_full_when_tools_come_is_a_failure():
+    full = by_tools(error("429 Slow", "too many requests"), service("openai_chat", stubborn))
+    broken, found = examined(routed(full))
+    assert (broken, found["native tools"].status) == (True, "fail")
+
+
+def test_a_call_that_cannot_be_asked_for_is_a_failure():
+    async def answer(heard: Heard) -> None:
+        asked = json.dumps(heard.json["messages"])
+        emulated = "get_weather" in asked and not heard.json.get("tools")
+        await (error("500 No", "it broke") if emulated else service("openai_chat", native))(heard)
+
+    broken, found = examined(routed(answer))
+    assert (broken, statuses(found)) == (True, {**GOOD, "tool calls": "fail"})
+
+
+def test_a_model_that_is_not_listed_and_does_not_answer_is_noted_with_names():
+    _, found = examined(routed(error("500 No", "it broke"), listing("llama3.1")), model="lama3.1")
+    assert (found["model"].status, found["answer"].status) == ("note", "fail")
+    assert "llama3.1" in found["model"].fix
+
+
 @pytest.mark.parametrize("status", ["429 Slow", "500 No", "402 Pay"])
 def test_an_error_of_the_service_is_told_with_advice(status: str):
     _, found = examined(routed(error(status, "it is said why")))
@@ -366,6 +402,32 @@ def test_what_a_service_says_moves_no_cursor():
         result = invoke("--upstream", server.url, "--model", "m")
     assert "\x1b" not in result.stdout and "\x07" not in result.stdout
     assert "a\ufffd[2Jb" in result.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals")
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_terminal_gets_colours_and_progress(plain: bool, home: Path):
+    import pty
+
+    ours, theirs = pty.openpty()
+    environment = {
+        "HOME": str(home),
+        "PATH": os.environ["PATH"],
+        "TERM": "xterm",
+        **({"NO_COLOR": "1"} if plain else {}),
+    }
+    command = [sys.executable, "-m", "toolspeak", "doctor", "--upstream", "http://127.0.0.1:1/v1", "--model", "m"]
+    with subprocess.Popen(command, stdout=theirs, stderr=theirs, env=environment, cwd=home) as process:
+        os.close(theirs)
+        pieces: list[bytes] = []
+        with contextlib.suppress(OSError):  # the end of a terminal
+            while piece := os.read(ours, 4096):
+                pieces.append(piece)
+        os.close(ours)
+        assert process.wait(PATIENCE) == 1
+    text = b"".join(pieces)
+    assert b"...   reachable" in text
+    assert (b"\x1b[31m" in text) is not plain
 
 
 def test_a_password_in_an_address_is_not_shown():

@@ -234,14 +234,6 @@ class _Exam:
         name = f"{patient.provider}:{self.model}"
         return strategy(name, patient.base_url, settings=patient.settings, known=patient.known)
 
-    @property
-    def unreached(self) -> UpstreamError | None:
-        """Why there is no connection at all."""
-        return next((each for each in (self.unlisted, self.failure) if each and not each.upstream_status), None)
-
-
-_Check: TypeAlias = Callable[[_Exam], Finding]
-
 
 async def examine(patient: Patient, begin: Callable[[str], None] = lambda check: None) -> AsyncIterator[Finding]:
     """Look at one upstream. `begin` is told what is about to be looked at."""
@@ -254,8 +246,8 @@ async def examine(patient: Patient, begin: Callable[[str], None] = lambda check:
         if exam.unlisted is None or exam.unlisted.upstream_status:
             begin("answer")
             await exam.greet()
-        for check in (_reachable, _key, _model, _answer):
-            finding = _skipped(check.__name__[1:], broken) if broken else check(exam)
+        for name, check in (("reachable", _reachable), ("key", _key), ("model", _model), ("answer", _answer)):
+            finding = _skipped(name, broken) if broken else check(exam)
             broken = broken or (finding.check if finding.status == "fail" else "")
             yield finding
         for name, look in (("streaming", _streaming), ("native tools", _native), ("tool calls", _calls)):
