@@ -228,11 +228,11 @@ class Probes:
     def begin(self, reached: Reached, settings: Settings) -> bool:
         """Probe a model in the background, where that is due; whether it is."""
         place = place_of(reached)
-        if not is_due(settings, self._known.find(*place), place) or place in self._waiting:
-            return False
         seen, now = self._remember(place), self._store.clock()
         fresh = seen.stored is not None and seen.stored.is_fresh(now)
-        if now < seen.pause or fresh or len(self._waiting) >= _MOST_WAITING:
+        if fresh or now < seen.pause or place in self._waiting or len(self._waiting) >= _MOST_WAITING:
+            return False
+        if not is_due(settings, self._known.find(*place), place):
             return False
         try:
             loop = asyncio.get_running_loop()

@@ -7,11 +7,11 @@ Above: `probe`, the command line. Below: `core.probing`, the state.
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 import secrets
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -49,6 +49,9 @@ _BELIEVED = 24 * 3600.0
 LONGEST_NAME = 256
 #: Seconds that one process has for a probe before another may begin one.
 _LEASE = 1800.0
+
+#: Base URLs of which it is remembered whether they are on this machine.
+_KEPT_HOSTS = 256
 
 _PREFIX = "probe/"
 #: Rules by which a user has decided: nothing that is measured counts against them.
@@ -98,8 +101,11 @@ def place_of(reached: Reached) -> Place:
     return Place(reached.provider, reached.model, reached.base_url)
 
 
+@lru_cache(maxsize=_KEPT_HOSTS)
 def is_loopback(base_url: str) -> bool:
     """Whether the upstream is on this machine, so that asking it costs no money."""
+    import ipaddress  # needed for the first turn only
+
     try:
         host = address(base_url).host
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
