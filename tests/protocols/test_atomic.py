@@ -55,6 +55,22 @@ def test_a_result_that_names_no_tool_belongs_to_the_first_call_that_waits():
     assert [ids.result("g", ""), ids.result("", ""), ids.result("", "")] == [second, first, ""]
 
 
+@pytest.mark.requirement("R-F36")
+def test_a_result_with_an_id_that_no_call_has_belongs_to_a_call_that_has_none():
+    ids = Pairing()
+    first, second = ids.call("f", ""), ids.call("g", "")
+    assert [ids.result("g", "x"), ids.result("", "y"), ids.result("", "z")] == [second, first, "z"]
+
+
+@pytest.mark.requirement("R-F36")
+def test_a_result_with_an_id_that_no_call_has_takes_no_call_that_has_another():
+    ids = Pairing()
+    ids.call("f", "a")
+    made = ids.call("f", "")
+    assert ids.result("f", "x") == "x"
+    assert [ids.result("", "a"), ids.result("", "a"), ids.result("", "y")] == ["a", "a", made]
+
+
 @pytest.mark.requirement("R-T12")
 def test_a_long_history_without_ids_takes_linear_time():
     def spent(count: int) -> float:

@@ -26,11 +26,13 @@ def sent_id(identifier: str) -> str:
 
 class Pairing:
     """Ids for the calls and results of one conversation: a result without an id belongs to the first call of its name,
-    or of any if it names none, that has no result yet.
+    or of any if it names none, that has no result yet. So does a result with an id that no call has, if that call has
+    none: some clients (LiteLLM for Ollama) send ids with results only.
     """
 
     def __init__(self) -> None:
         self._made = 0
+        self._brought: set[str] = set()
         self._open: set[str] = set()
         self._all: deque[str] = deque()
         self._by_name: dict[str, deque[str]] = {}
@@ -40,6 +42,8 @@ class Pairing:
         if not identifier:
             self._made += 1
             identifier = f"{_MADE}{self._made}"
+        else:
+            self._brought.add(identifier)
         self._open.add(identifier)
         self._all.append(identifier)
         self._by_name.setdefault(name, deque()).append(identifier)
@@ -47,11 +51,12 @@ class Pairing:
 
     def result(self, name: str, identifier: str) -> str:
         """The id of a result; nothing when no call waits for one."""
-        queue = self._by_name.get(name, deque()) if name else self._all
-        while not identifier and queue:
-            first = queue.popleft()
-            if first in self._open:
-                identifier = first
+        if identifier not in self._brought:
+            queue = self._by_name.get(name, deque()) if name else self._all
+            while queue and queue[0] not in self._open:
+                queue.popleft()
+            if queue and (not identifier or queue[0] not in self._brought):
+                identifier = queue.popleft()
         self._open.discard(identifier)
         return identifier
 
