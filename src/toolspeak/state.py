@@ -132,10 +132,18 @@ class FileState:
 
     def __init__(self, path: str | Path, clock: Clock = time.time, most: int = _MOST_IN_FILE) -> None:
         self.path = Path(path)
+        self._name = str(self.path)
         self._clock = clock
         self._most = most
         #: What was read last, and the stamp of the file that it was read from.
         self._cached: tuple[tuple[int, int, int], _Entries] | None = None
+
+    def version(self) -> object:
+        """Something else whenever what is kept may have changed; None while nobody knows."""
+        try:  # the name, since a path takes twice as long, and every request asks
+            return _stamp(os.stat(self._name))
+        except OSError:
+            return None
 
     def get(self, key: str) -> Any:
         value, end = self._entries().get(key, (None, None))
@@ -188,8 +196,8 @@ class FileState:
     def _read(self) -> _Entries:
         """The file's entries. Raises ValueError when it holds something else."""
         try:
-            # Every request with a key comes here: what has not changed is not opened.
-            if self._cached is not None and self._cached[0] == _stamp(self.path.stat()):
+            # What has not changed is not opened.
+            if self._cached is not None and self._cached[0] == self.version():
                 return self._cached[1]
             with self.path.open("rb") as file:
                 stamp = _stamp(os.fstat(file.fileno()))

@@ -112,7 +112,7 @@ class Access:
             return NOBODY
         shown = credentials(scope)
         key = self._key(shown)
-        admin = (key is not None and key.admin) or self.sessions.holds(session_in(scope))
+        admin = (key is not None and key.admin) or self._has_session(scope)
         caller = Caller(key, admin, _foreign(shown))
         if admin:
             return caller
@@ -125,14 +125,17 @@ class Access:
             raise Unauthorized("a toolspeak key is needed", hint=hint)
         return caller
 
+    def _has_session(self, scope: Scope) -> bool:
+        return not self.sessions.empty and self.sessions.holds(session_in(scope))
+
     def _key(self, shown: tuple[Credential, ...]) -> Key | None:
-        texts = {credential.secret.reveal() for credential in shown if _is_ours(credential)}
+        texts = {credential.secret.reveal() for credential in shown if _is_ours(credential)} if shown else ()
         if not texts:
             return None
         if len(texts) > 1:
             raise Unauthorized("the request shows more than one toolspeak key")
         try:
-            key = self._keys.find(texts.pop())
+            key = self._keys.find(*texts)
         except ToolspeakError:  # of the state file; its path is nothing for a client
             raise Unavailable("the keys cannot be read at the moment") from None
         if key is None:
@@ -181,8 +184,10 @@ def _is_ours(credential: Credential) -> bool:
 
 def _foreign(shown: tuple[Credential, ...]) -> tuple[Credential, ...]:
     """The credentials that are not ours, each secret once: some clients send theirs in two headers."""
+    foreign = [credential for credential in shown if not _is_ours(credential)]
+    if len(foreign) < 2:
+        return tuple(foreign)
     by_secret: dict[str, Credential] = {}
-    for credential in shown:
-        if not _is_ours(credential):
-            by_secret.setdefault(credential.secret.reveal(), credential)
+    for credential in foreign:
+        by_secret.setdefault(credential.secret.reveal(), credential)
     return tuple(by_secret.values())

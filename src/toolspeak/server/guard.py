@@ -75,7 +75,7 @@ class Guard:
                 found[name] = found[name] or value
         if size > MOST_HEADERS:
             raise HeadersTooLarge(f"the headers have more than {MOST_HEADERS} bytes")
-        host, origin, site = (value.decode("latin-1") for value in found.values())
+        host, origin, site = [value.decode("latin-1") for value in found.values()]
         if named > bool(host) + bool(origin):
             raise Refused("the request names more than one Host or Origin, or an empty one")
         if not self._any_host and _name(host) not in self._hosts:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from ..core.capability import matching
 from ..errors import UsageError
-from ..state import Clock, State
+from ..state import Clock, FileState, State
 
 __all__ = ["PREFIX", "Key", "Keys"]
 
@@ -29,6 +29,8 @@ _LONGEST_KEY = 128
 _LONGEST_NAME = 64
 #: Where keys stand in the state, by hash.
 _PLACE = "key:"
+#: Keys that need not be looked up again while nothing has changed.
+_MOST_FOUND = 1024
 
 
 class Key(msgspec.Struct, frozen=True):
@@ -62,6 +64,10 @@ class Keys:
     def __init__(self, state: State, clock: Clock = time.time) -> None:
         self._state = state
         self._clock = clock
+        #: By their hashes, the keys that were found in a version of the state, where it can tell its version.
+        self._version: Callable[[], object] = state.version if isinstance(state, FileState) else _unknown
+        self._found: dict[str, Key] = {}
+        self._found_in: object = None
 
     def new(
         self, name: str, models: Sequence[str] = (), rate: int = 0, concurrency: int = 0, *, admin: bool = False
@@ -106,15 +112,27 @@ class Keys:
         if not text.startswith(PREFIX) or len(text) > _LONGEST_KEY or not text.isascii():
             return None
         digest = _digest(text)
-        kept = self._kept(_PLACE + digest)
-        # Found by hash, so time tells at most about hashes; compared once more, so that the place alone grants nothing.
-        return kept.key if kept is not None and secrets.compare_digest(kept.hash, digest) else None
+        version = self._version()
+        if version is None or version != self._found_in or len(self._found) > _MOST_FOUND:
+            self._found, self._found_in = {}, version
+        found = self._found.get(digest)
+        if found is None:
+            kept = self._kept(_PLACE + digest)
+            # Found by hash, so time tells at most about hashes; compared once more, so that the place alone grants
+            # nothing.
+            if kept is not None and secrets.compare_digest(kept.hash, digest):
+                found = self._found[digest] = kept.key
+        return found
 
     def _kept(self, place: str) -> _Kept | None:
         try:
             return msgspec.convert(self._state.get(place), _Kept)
         except msgspec.ValidationError:
             return None  # ended meanwhile, or nothing that we wrote: no key
+
+
+def _unknown() -> None:
+    """The version of a state that tells none."""
 
 
 def _digest(text: str) -> str:

@@ -32,6 +32,11 @@ class Sessions:
         self._codes: dict[str, float] = {}
         self._sessions: dict[str, float] = {}
 
+    @property
+    def empty(self) -> bool:
+        """Whether nobody has one, so that nobody need look for it."""
+        return not self._sessions
+
     def code(self) -> str:
         """A code that can be exchanged once."""
         return self._new(self._codes, CODE_SECONDS)
