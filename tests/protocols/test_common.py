@@ -10,7 +10,7 @@ import pytest
 from toolspeak.core.model import JSONObject, JSONValue, Request
 from toolspeak.errors import UsageError
 from toolspeak.protocols import anthropic, gemini, ollama, openai_chat, openai_responses
-from toolspeak.protocols.common import declared_tools, request_fields
+from toolspeak.protocols.common import declared_tools, int_field, request_fields
 
 MODULES = {
     "anthropic": anthropic,
@@ -111,3 +111,16 @@ def test_a_tool_that_is_none_is_refused_by_its_field(name: str, tool: JSONValue,
 def test_a_tool_without_a_type_is_a_function(kind: JSONObject):
     ((_, (tool,)),) = declared_tools([{**kind, "function": {"name": "f"}}])
     assert (tool.name, tool.kind) == ("f", "function")
+
+
+@pytest.mark.requirement("G4")
+@pytest.mark.parametrize(("given", "meant"), [(100.0, 100), (-1.0, -1), (7, 7), (None, None)])
+def test_a_whole_number_may_be_written_as_a_fraction(given: JSONValue, meant: int | None):
+    assert int_field(given, "max_tokens") == meant
+    assert type(int_field(given, "max_tokens")) is type(meant)
+
+
+@pytest.mark.parametrize("given", [1.5, 2.0**53, -1e300, float("inf"), float("nan"), True, "1", [1]])
+def test_anything_else_is_no_whole_number(given: JSONValue):
+    with pytest.raises(UsageError, match="`max_tokens` must be an integer"):
+        int_field(given, "max_tokens")

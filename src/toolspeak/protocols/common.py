@@ -61,6 +61,8 @@ ROUTING_FIELDS = frozenset(
 DETAIL: Final = "detail"
 _NAMESPACE = "namespace"
 
+#: Whole numbers below this are the same as floats.
+_EXACT = 2**53
 #: What is shown of a text that could not be read: enough to recognise it, too little to fill a log.
 _SHOWN = 200
 
@@ -104,6 +106,8 @@ def int_field(value: JSONValue, path: str) -> int | None:
     """A whole number, or None."""
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
+    if isinstance(value, float) and abs(value) < _EXACT and value.is_integer():
+        return int(value)  # JSON does not tell 1.0 from 1, and neither do some clients
     raise _wrong(path, "an integer", value)
 
 
