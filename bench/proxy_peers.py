@@ -193,7 +193,7 @@ class Running:
         self.peer = peer
         self.port = port
         self.key = made.key
-        self.start_seconds = 0.0
+        self.start_seconds = self.start_cpu = 0.0
         self.idle_mb = self.loaded_mb = 0.0
         self._log = (folder / "log.txt").open("wb")
         self._began = time.monotonic()
@@ -218,6 +218,7 @@ class Running:
                 break
             if _answers(self.port, request):
                 self.start_seconds = time.monotonic() - self._began
+                self.start_cpu = self.cpu()
                 return
             time.sleep(0.003)
         said = Path(self._log.name).read_text("utf-8", "replace").strip().splitlines()
