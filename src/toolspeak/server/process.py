@@ -230,6 +230,7 @@ def _answer(
         http=CarefulProtocol,
         ws="none",
         server_header=False,
+        proxy_headers=False,  # nobody asks who the client is, and looking takes time with every request
     )
     Server(config, app, remake, manner, worker, board).run(sockets)
 
