@@ -17,11 +17,11 @@ from tests.upstreams.loopback import Answer, Heard, head, serving
 from toolspeak import AsyncClient, Client, Event, Finish, Request, Scripted, TextDelta, ToolCall, Usage, UsageSeen
 from toolspeak.config import load
 from toolspeak.core.capability import Capabilities, Profile
-from toolspeak.core.probing import VERSION, Verdict
-from toolspeak.core.strategy import Settings, strategy
+from toolspeak.core.probing import Verdict
+from toolspeak.core.strategy import Settings
 from toolspeak.errors import UpstreamError
 from toolspeak.probe import Probes, measure
-from toolspeak.probe_store import FRESH, Place, ProbeStore, Stored, apply, is_loopback, when
+from toolspeak.probe_store import FRESH, Place, ProbeStore, Stored, apply
 from toolspeak.reach import Reached
 from toolspeak.state import FileState, MemoryState
 from toolspeak.upstreams.http import HttpUpstream
@@ -158,31 +158,6 @@ def test_a_refuser_stays_emulated():
 # ---- when
 
 
-@pytest.mark.requirement("D5")
-@pytest.mark.parametrize(
-    ("base_url", "setting", "expected"),
-    [
-        (HERE, "", "first-use"),
-        ("http://localhost:11434", "", "first-use"),
-        ("http://[::1]:8080", "", "first-use"),
-        ("http://192.168.0.7:8080", "", "off"),
-        (FAR, "", "off"),
-        ("", "", "off"),
-        ("not a URL", "", "off"),
-        (FAR, "first-use", "first-use"),
-        (HERE, "off", "off"),
-        (HERE, "startup", "startup"),
-    ],
-)
-def test_upstreams_on_this_machine_are_probed_others_cost_money(base_url: str, setting: Any, expected: str):
-    assert when(Settings(probe=setting), base_url) == expected
-
-
-def test_loopback_is_told_by_the_host_alone():
-    assert not is_loopback("http://127.0.0.1.example.com/v1")
-    assert is_loopback("https://127.9.9.9/v1")
-
-
 def asked_of(upstream: Scripted, *settings: Any, tools: Any = TOOLS, **more: Any) -> int:
     """How many requests one turn leads to, the background included."""
 
@@ -236,41 +211,6 @@ def test_a_client_without_asyncio_can_ask_too():
         stored = client.probe()
     assert stored is not None
     assert stored.verdict.fields["capability"] == "openai"
-
-
-# ---- precedence
-
-
-@pytest.mark.requirement("D4", "D5")
-def test_what_was_measured_beats_the_table_and_a_users_word_beats_both():
-    known = Capabilities()
-    place = Place("openai", "m", "https://api.openai.com/v1")
-    assert strategy("openai:m", place.base_url, known=known).rule == "table.provider"
-    apply(known, place, Stored(*place, Verdict({"capability": "none"}), 1.0))
-    said = strategy("openai:m", place.base_url, known=known)
-    assert (said.rule, said.native) == ("probe", False)
-    assert "1970-01-01" in said.why
-    known.learn(*place, "openai", "it did call")
-    assert strategy("openai:m", place.base_url, known=known).rule == "learned"
-    known.override_model("openai:m", "none")
-    assert strategy("openai:m", place.base_url, known=known).rule == "override.model"
-    # At any other place nothing was measured.
-    assert strategy("openai:x", place.base_url, known=known).rule == "table.provider"
-
-
-def test_what_is_no_longer_stored_counts_no_more():
-    known = Capabilities()
-    apply(known, PLACE, Stored(*PLACE, Verdict({"capability": "openai"}), 1.0))
-    apply(known, PLACE, None)
-    assert known.find(*PLACE).rule == "unknown"
-
-
-def test_models_named_from_outside_are_remembered_up_to_a_bound():
-    known = Capabilities()
-    for number in range(2000):
-        known.learn("p", f"m{number}", HERE, "openai", "seen")
-    assert known.find("p", "m1999", HERE).rule == "learned"
-    assert known.find("p", "m0", HERE).rule == "unknown"
 
 
 # ---- contradiction
@@ -417,15 +357,6 @@ def test_an_upstream_that_cannot_be_probed_is_left_in_peace_for_a_while():
     assert store.get(PLACE) is None
 
 
-def test_only_one_process_probes_a_model_at_a_time(tmp_path: Path):
-    one, other = (ProbeStore(FileState(tmp_path / "state.json")) for _ in range(2))
-    release = one.claim(PLACE)
-    assert release is not None
-    assert other.claim(PLACE) is None
-    release()
-    assert other.claim(PLACE) is not None
-
-
 def test_what_another_process_has_found_is_used(tmp_path: Path):
     clock = Clock()
     other = ProbeStore(FileState(tmp_path / "state.json", clock), clock=clock)
@@ -439,43 +370,6 @@ def test_what_another_process_has_found_is_used(tmp_path: Path):
     clock.now += 61
     probes.look(reached)
     assert known.find(*PLACE).rule == "probe"
-
-
-def test_names_are_cut_where_they_are_kept_and_the_key_knows_the_whole():
-    store = ProbeStore(MemoryState())
-    place, other = Place("p", "m" * 10_000, HERE), Place("p", "m" * 10_001, HERE)
-    store.measured(place, Verdict({"capability": "openai"}))
-    assert len(place.key) < 60
-    assert store.get(other) is None
-    (kept,) = store.all()
-    assert len(kept.model) == 256
-
-
-def test_a_place_is_the_same_whatever_its_provider_is_called():
-    assert Place("openai", "m", HERE).key == Place("near", "m", HERE + "/").key
-    assert Place("openai", "m", "").key != Place("near", "m", "").key
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        "nothing",
-        {"provider": 1},
-        {"provider": "p", "model": "m", "base_url": "", "verdict": {"version": VERSION + 1}},
-        {"provider": "p", "model": "m", "base_url": "", "verdict": {"fields": []}},
-    ],
-)
-def test_what_is_stored_and_cannot_be_understood_is_as_good_as_nothing(value: Any):
-    state = MemoryState()
-    state.put(PLACE.key, value)
-    assert ProbeStore(state).get(PLACE) is None
-    assert ProbeStore(state).all() == []
-
-
-def test_fields_that_no_profile_has_are_ignored():
-    known = Capabilities()
-    apply(known, PLACE, Stored(*PLACE, Verdict({"capability": "magic"}), 1.0))
-    assert known.find(*PLACE).rule == "unknown"
 
 
 # ---- over the wire, and beside the protocol

@@ -45,30 +45,13 @@ class ListingUpstream(HttpUpstream):
             UpstreamError: it does not say.
         """
         path, held, named = _PLACES[self.protocol]
-        said = read_json(await self._get(self._version + path))
+        target = f"{self._address.path}{self._version}{path}"
+        said = read_json(await self.aside(target, seconds=_PATIENCE, most=_MOST_BYTES))
         rows = said.get(held) if is_object(said) else None
         if not is_array(rows):
             raise UpstreamError("the service does not say which models it has", upstream_status=200)
         names = (_name(row.get(named)) for row in rows if is_object(row))
         return tuple(dict.fromkeys(name for name in names if name))[:_MOST_NAMES]
-
-    async def _get(self, path: str) -> bytes:
-        target = f"{self._address.path}{path}".encode()
-        head = b"GET %b HTTP/1.1\r\n%b\r\n" % (target, self._block)
-        loop = asyncio.get_running_loop()
-        connection = await (self._pools.get(loop) or await self._pool(loop)).connect(loop.time() + _PATIENCE)
-        try:
-            connection.start(head, b"", loop.time() + _PATIENCE)
-            body = piece = await connection.read()
-            if connection.status != 200:
-                raise UpstreamError("the service does not say which models it has", upstream_status=connection.status)
-            while piece and len(body) <= _MOST_BYTES:
-                piece = await connection.read()
-                body += piece
-            return body
-        finally:
-            # Not worth keeping: the next one is a minute away.
-            await connection.abandon()
 
 
 def _name(value: JSONValue) -> str:

@@ -77,7 +77,7 @@ class HttpUpstream(Service):
             connection.start(head, payload, end)
             body = piece = await connection.read()
             if connection.status != 200:
-                raise UpstreamError("the service does not say", upstream_status=connection.status)
+                raise UpstreamError("the service does not say that", upstream_status=connection.status)
             while piece and len(body) <= most:
                 piece = await connection.read()
                 body += piece
