@@ -65,6 +65,7 @@ class Server(uvicorn.Server):
         remake: makes the new gateway; if it cannot, the old one stays.
         worker: which of several this is.
         board: where it tells the others its numbers.
+        listening: hears that clients can come and signals are heard.
     """
 
     def __init__(
@@ -75,8 +76,10 @@ class Server(uvicorn.Server):
         manner: Manner | None = None,
         worker: Worker | None = None,
         board: Board | None = None,
+        listening: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(config)
+        self._listening = listening
         self._app = app
         self._remake = remake
         self._manner = manner or Manner()
@@ -98,6 +101,7 @@ class Server(uvicorn.Server):
         if self._worker is not None:
             loop.add_reader(self._worker.parent, self._orphaned)
             self._worker.listen_to_signals()
+        self._listening()
 
     # ---- another configuration
 
@@ -184,7 +188,7 @@ def serve(
     manner: Manner | None = None,
     listening: Callable[[int], None] = lambda port: None,
 ) -> int:
-    """Serve until interrupted; gives the status to end with. `listening` hears the port as soon as clients can come.
+    """Serve until interrupted; gives the status to end with. `listening` hears the port once clients can come.
 
     Raises:
         UsageError: nobody can listen there.
@@ -192,15 +196,19 @@ def serve(
     manner = manner or Manner()
     limit = raise_file_limit()
     sockets = bound(host, port)
-    listening(sockets[0].getsockname()[1])
+    ready = partial(listening, sockets[0].getsockname()[1])
     answering = partial(_answer, app, remake, manner, sockets, _most_clients(limit))
     if manner.workers == 1:
-        answering(None, None)
+        answering(None, None, ready)
         return 0
     folder = Path(tempfile.mkdtemp(prefix="toolspeak-"))
     parent = os.getpid()
+
+    def work(worker: Worker) -> None:
+        answering(worker, Board(folder, worker.place), lambda: None)
+
     try:
-        return Workers(manner.workers, lambda worker: answering(worker, Board(folder, worker.place)), sockets).run()
+        return Workers(manner.workers, work, sockets).run(ready)
     finally:
         if os.getpid() == parent:
             shutil.rmtree(folder, ignore_errors=True)
@@ -214,6 +222,7 @@ def _answer(
     most: int | None,
     worker: Worker | None,
     board: Board | None,
+    listening: Callable[[], None],
 ) -> None:
     """What each process does."""
     if board is not None:
@@ -232,7 +241,7 @@ def _answer(
         server_header=False,
         proxy_headers=False,  # nobody asks who the client is, and looking takes time with every request
     )
-    Server(config, app, remake, manner, worker, board).run(sockets)
+    Server(config, app, remake, manner, worker, board, listening).run(sockets)
 
 
 def bound(host: str, port: int) -> list[socket.socket]:

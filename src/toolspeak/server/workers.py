@@ -69,9 +69,10 @@ class Workers:
         self._pipe = (-1, -1)
         self._in_terminal = os.isatty(0)
 
-    def run(self) -> int:
-        """Until all of them have ended; gives the status to end with."""
+    def run(self, ready: Callable[[], None]) -> int:
+        """Until all of them have ended; gives the status to end with. `ready` is told once signals are heard."""
         signal.pthread_sigmask(signal.SIG_BLOCK, _watched())
+        ready()
         self._pipe = os.pipe()
         for place in range(self._count):
             self._start(place)
