@@ -13,8 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 from toolspeak import Request, ToolCall, UpstreamError
 from toolspeak.upstreams.scripted import Script, Turn, calls
 
@@ -46,6 +44,8 @@ class Able:
     #: `ignores`, `rejects`, `enforces`.
     schema: str = "ignores"
     grammar: str = "ignores"
+    #: Says what it wants to say also where a schema is enforced.
+    fills: bool = True
     obeys: bool = True
     refuses: bool = False
     takes_limit: bool = True
@@ -93,7 +93,7 @@ def _check(able: Able, request: Request) -> None:
 
 
 def _said(able: Able, request: Request) -> Any:
-    fixed = _enforced(able, request.options.grammar)
+    fixed = _enforced(able, request)
     if fixed is not None:
         return fixed
     if able.refuses:
@@ -104,12 +104,16 @@ def _said(able: Able, request: Request) -> Any:
     order = re.search(r"answer with the word (\w+) and nothing else", told)
     if order and able.obeys:
         return order[1]
-    things = [thing for thing in THINGS if re.search(rf"\b{thing}\b", asked)]
+    things = _things(asked)
     if request.tools:
         return _with_tools(able, request, things)
     if things:
         return _written(able, told, things if able.parallel else things[:1]) or GUESS
     return NUMBERS if "numbers" in asked else CHAT
+
+
+def _things(asked: str) -> list[str]:
+    return [thing for thing in THINGS if re.search(rf"\b{thing}\b", asked.lower())]
 
 
 def _with_tools(able: Able, request: Request, things: list[str]) -> Any:
@@ -186,23 +190,29 @@ _FORMATS: dict[str, tuple[str, Callable[[str, str, str], str]]] = {
 # ---- what the server enforces
 
 
-def _enforced(able: Able, fields: dict[str, Any]) -> str | None:
+def _enforced(able: Able, request: Request) -> str | None:
+    fields = request.options.grammar
+    things = _things(request.messages[-1].text) if able.fills else []
     if "response_format" in fields and able.schema == "enforces":
-        return msgspec.json.encode(_instance(fields["response_format"]["json_schema"]["schema"])).decode()
+        return json.dumps(_instance(fields["response_format"]["json_schema"]["schema"], things))
     if "format" in fields and able.schema == "enforces":
-        return msgspec.json.encode(_instance(fields["format"])).decode()
+        return json.dumps(_instance(fields["format"], things))
     if "grammar" in fields and able.grammar == "enforces":
         return _sentence(fields["grammar"])
     return None
 
 
-def _instance(schema: dict[str, Any]) -> Any:
-    """The first value that a schema allows."""
+def _instance(schema: dict[str, Any], things: list[str]) -> Any:
+    """What a schema allows and the model wants to say: a value for each thing that it was asked about."""
     if "enum" in schema:
         return schema["enum"][0]
+    if "anyOf" in schema:
+        return _instance(schema["anyOf"][0], things)
+    if schema.get("type") == "array":
+        return [_instance(schema["items"], [thing]) for thing in things]
     if schema.get("type") == "object":
-        return {name: _instance(each) for name, each in schema["properties"].items()}
-    return "text"
+        return {name: _instance(each, things) for name, each in schema["properties"].items()}
+    return things[0] if things else "text"
 
 
 def _sentence(grammar: str) -> str:

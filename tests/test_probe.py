@@ -145,6 +145,14 @@ def test_who_takes_no_streams_is_asked_without():
     assert asyncio.run(talk()) == (False, "Finish")
 
 
+@pytest.mark.requirement("A5", "A7")
+def test_a_model_that_calls_only_where_it_must_is_held_to_the_document():
+    reply, request = second(Able(native="ignores", speaks=(), schema="enforces"))
+    assert "response_format" in request.options.grammar
+    assert (reply.trace().plan, reply.trace().rule) == ("envelope", "probe")
+    assert [call.arguments for call in reply.calls] == [{"item": "lamp"}]
+
+
 def test_a_refuser_stays_emulated():
     async def talk() -> str:
         async with client_of(able_upstream(Able(refuses=True))) as client:

@@ -113,6 +113,22 @@ BY_TEXT = {"capability": "none", "system_role": True, "parallel": True, "streams
             BY_TEXT | {"marks": "fixed", "constraint": ""},
             id="cannot copy marks",
         ),
+        pytest.param(
+            Able(native="ignores", speaks=(), schema="enforces"),
+            {
+                "capability": "none",
+                "system_role": True,
+                "streams": True,
+                "constraint": "json_schema",
+                "plan": "envelope",
+            },
+            id="calls where it must",
+        ),
+        pytest.param(
+            Able(native="ignores", speaks=(), schema="enforces", fills=False),
+            {"capability": "none", "system_role": True, "streams": True, "constraint": "json_schema"},
+            id="does not even call where it must",
+        ),
         pytest.param(Able(takes_limit=False), GOOD | {"constraint": ""}, id="takes no max_tokens"),
     ],
 )
@@ -121,7 +137,7 @@ def test_the_truth_about_a_model_is_found(able: Able, fields: dict[str, object])
     assert verdict.fields == fields
     assert verdict.unreachable == ""
     assert checked(Profile, verdict.fields, "the verdict") == verdict.fields
-    assert verdict.requests <= 30
+    assert verdict.requests <= 32
     assert all(finding.evidence for finding in verdict.findings)
 
 

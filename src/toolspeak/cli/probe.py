@@ -41,6 +41,8 @@ _TITLES = {
     "dialects": "best dialect",
     "marks": "marks",
     "constraint": "enforces",
+    "envelope": "enforced calls",
+    "plan": "best plan",
     "media": "media",
 }
 _EXAMPLES = """\b
@@ -136,7 +138,8 @@ def _progress(asked: Asked, heard: Heard, requests: int) -> None:
 
 
 def _works(verdict: Verdict) -> bool:
-    return verdict.fields.get("capability", "none") != "none" or any(each.won for each in verdict.dialects)
+    fields = verdict.fields
+    return fields.get("capability", "none") != "none" or "dialect" in fields or "plan" in fields
 
 
 def _list(store: ProbeStore, as_json: bool) -> None:

@@ -34,6 +34,7 @@ from .probing_questions import (
     Trait,
     Way,
     constrained,
+    enveloped,
     hear,
     inline,
     native,
@@ -175,6 +176,8 @@ class Probing:
             yield from self._dialects()
         yield from self._parallel(calls)
         yield from self._constraint()
+        if not calls and self._best() is None and self._fields.get("constraint"):
+            yield from self._envelope(self._fields["constraint"])
         yield from self._streams()
 
     def _ask(self, asked: Asked) -> Generator[Asked, Heard, Heard]:
@@ -376,6 +379,18 @@ class Probing:
             self._find("constraint", "unknown", "; ".join(told))
         elif told:
             self._find("constraint", "none", "; ".join(told), constraint="")
+
+    def _envelope(self, flavour: Flavour) -> _Script:
+        """No dialect is spoken, but a document can be enforced: does the model then fill it in as it should?"""
+        heard: list[Heard] = []
+        for need in NEEDS:
+            heard.append((yield from self._ask(enveloped(self._way, need, flavour, self._nonce))))
+        made = sum(each.written or each.unmarked for each in heard)
+        told = f"{made} of {len(heard)} documents held the call"
+        if made >= _MAJORITY:
+            self._find("plan", "envelope", told, plan="envelope")
+        else:
+            self._find("plan", "none", told)
 
     def _streams(self) -> _Script:
         """Told by the answers to all the other questions; what is missing is asked for."""

@@ -18,7 +18,7 @@ from .capability import Found, Profile
 from .constraint import Flavour, response_constraint, wire_options
 from .events import CallArgs, Candidate, Event, Failure, Finish, ReasoningDelta, Reply, TextDelta, UsageSeen, fold
 from .model import JSONObject, Message, Options, Request, TextPart, Tool, ToolChoice, Usage
-from .readings import Answer
+from .readings import Answer, Envelope, Reading
 from .strategy import Settings, plan
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "Trait",
     "Way",
     "constrained",
+    "enveloped",
     "hear",
     "inline",
     "native",
@@ -44,7 +45,7 @@ __all__ = [
 ]
 
 Trait: TypeAlias = Literal[
-    "reach", "system_role", "streams", "native", "required", "parallel", "dialects", "constraint"
+    "reach", "system_role", "streams", "native", "required", "parallel", "dialects", "constraint", "envelope"
 ]
 #: `answered`: the model said something. `rejected`: the upstream does not take such a request. `denied`: it takes
 #: nothing from us. `failed`: it broke, which says nothing about the question.
@@ -121,6 +122,8 @@ class Asked(msgspec.Struct, frozen=True):
     dialect: str = ""
     nonce: str | None = None
     untrusted: tuple[str, ...] = ()
+    #: The answer is the document of the constrained plan.
+    document: bool = False
 
 
 class Heard(msgspec.Struct, frozen=True):
@@ -173,12 +176,26 @@ def inline(way: Way, trait: Trait, need: Need, dialect: str, nonce: str) -> Aske
     """A question with the tool in the prompt, in a dialect."""
     request = _request(way, (_user(need.text),), tools=(TOOL,))
     settings = Settings(mode="force", plan="inline", dialect=dialect, contract_budget=_BUDGET)
-    found = Found(Profile(system_role=way.system_role), "probe", "")
-    asking = Asking(
-        request, plan(request, found, settings), settings, nonces=lambda counter: nonce, protocol=way.protocol
-    )
+    asking = _asking(way, request, settings, nonce)
     made = asking.request("inline")
     return Asked(trait, made, need.items, dialect, asking.nonce, asking.untrusted("inline"))
+
+
+def enveloped(way: Way, need: Need, flavour: Flavour, nonce: str) -> Asked:
+    """A question whose answer the upstream holds to the document of the constrained plan."""
+    request = _request(way, (_user(need.text),), tools=(TOOL,))
+    settings = Settings(mode="force", plan="envelope", contract_budget=_BUDGET)
+    asking = _asking(way, request, settings, nonce, flavour)
+    made = asking.request("envelope")
+    untrusted = asking.untrusted("envelope")
+    return Asked("envelope", made, need.items, nonce=asking.nonce, untrusted=untrusted, document=True)
+
+
+def _asking(way: Way, request: Request, settings: Settings, nonce: str, flavour: Flavour | Literal[""] = "") -> Asking:
+    """What makes the requests of real turns."""
+    found = Found(Profile(system_role=way.system_role, constraint=flavour), "probe", "")
+    planned = plan(request, found, settings)
+    return Asking(request, planned, settings, nonces=lambda counter: nonce, protocol=way.protocol)
 
 
 def constrained(way: Way, flavour: Flavour) -> Asked:
@@ -201,6 +218,7 @@ _TOPICS: dict[Trait, tuple[str, ...]] = {
     "parallel": ("tool", "function"),
     "system_role": ("system", "role"),
     "constraint": ("format", "schema", "grammar"),
+    "envelope": ("format", "schema", "grammar"),
     "streams": ("stream",),
 }
 _CUTTING = frozenset({"length", "content_filter", "error"})
@@ -248,7 +266,9 @@ def _kind(trait: Trait, failure: Failure) -> Kind:
 
 
 def _read(asked: Asked, events: Sequence[Event], cut: bool) -> Reply:
-    reading = Answer((TOOL,), "standard", nonce=asked.nonce, untrusted=asked.untrusted)
+    reading: Reading = Answer((TOOL,), "standard", nonce=asked.nonce, untrusted=asked.untrusted)
+    if asked.document:
+        reading = Envelope((TOOL,), "standard", asked.nonce, asked.untrusted)
     frame = (UsageSeen, Finish)
     found = [each for event in events if not isinstance(event, frame) for each in reading.feed(event)]
     return fold([*found, *reading.close(cut)])
