@@ -35,6 +35,9 @@ _FENCE = re.compile(r"```json action(?: ([a-z0-9]+))?\n")
 #: What the model says at the end, unless it is told something else.
 FINAL = "Done. The word is {word}."
 
+#: What the model reads where calls and results did not fit together.
+_REPAIRED = ("No result was recorded", "Result of an earlier call:")
+
 Json = Any
 
 
@@ -67,6 +70,8 @@ class Script:
         self.heard.append(request)
         messages = [(message["role"], _text(message.get("content"))) for message in request["messages"]]
         self.complaints += [f"the upstream was sent `{name}`" for name in ("tools", "tool_choice") if name in request]
+        told = "\n".join(text for _, text in messages)
+        self.complaints += [f"the history had to be repaired: {sign}" for sign in _REPAIRED if sign in told]
         text = self._next(messages)
         self.said.append(text)
         return text
