@@ -62,7 +62,8 @@ class Turn:
                         await self._carry_out(action)
                 await self._listen()
         finally:
-            await self._hang_up()
+            if self._exchange is not None:
+                await self._hang_up()
 
     def _with_following(self, action: Emit) -> list[Event]:
         events = list(action.events)
@@ -74,7 +75,8 @@ class Turn:
         return events
 
     async def _carry_out(self, action: Ask | Stop) -> None:
-        await self._hang_up()
+        if self._exchange is not None:
+            await self._hang_up()
         if isinstance(action, Ask):
             self._number = action.attempt
             self._exchange = self._upstream.open(action.request)
@@ -86,6 +88,7 @@ class Turn:
         try:
             batch = await anext(self._exchange)
         except StopAsyncIteration:
+            self._exchange = None
             self._actions.extend(self._engine.end(self._number))
             return
         except UpstreamError as error:

@@ -115,7 +115,8 @@ class Exchange:
             if self._face.loads and not request.messages and target.maker.reached.protocol != _LOADING:
                 await self._loaded(request)
                 return
-            asked = msgspec.structs.replace(request, model=target.maker.reached.model)
+            model = target.maker.reached.model
+            asked = msgspec.structs.replace(request, model=model) if request.model != model else request
             seen = (*ignored_routing(request), *self._face.seen(said))
             made = target.maker.make(asked, target.settings, target.tenant, seen)
             self._face.check(request, made.plan.kind, target.maker.reached.protocol)

@@ -131,6 +131,8 @@ class Gateway:
             for line in lines
             if line.max_per_minute or line.max_concurrent
         }
+        #: Names that led somewhere. A name always leads to the same place; who may go there is another question.
+        self._places: dict[str, Place] = {}
         self._listing = Listing()
         self._dialled: dict[str, Upstream] = {}
         self._forwarded: OrderedDict[tuple[str, ...], Upstream] = OrderedDict()
@@ -162,7 +164,7 @@ class Gateway:
             UnknownModel: no upstream serves the model that it names, or none that the caller may use.
             Unauthorized: the upstream wants a key that the caller does not have.
         """
-        place = self._catalogue.find(self._fixed or request.model, lambda place: self._permits(place, caller))
+        place = self._place(self._fixed or request.model, caller)
         own = self._own(place, caller)
         # Whose key is used is part of what is looked up, as its whole hash: nobody gets an upstream with another's.
         whose = tenant_of(own) if own is not None else ""
@@ -171,8 +173,16 @@ class Gateway:
         maker, settings = _kept(self._makers, key, lambda: self._make(place, own, header), _MOST_TARGETS)
         return Target(maker, settings, caller.tenant or whose)
 
+    def _place(self, name: str, caller: Caller) -> Place:
+        found = self._places.get(name)
+        if found is None or not self._permits(found, caller):
+            found = self._catalogue.find(name, lambda place: self._permits(place, caller))
+            if len(self._places) < _MOST_TARGETS:
+                self._places[name] = found
+        return found
+
     def _permits(self, place: Place, caller: Caller) -> bool:
-        return caller.key is None or caller.key.may_use(*place.names())
+        return caller.key is None or not caller.key.models or caller.key.may_use(*place.names())
 
     def _own(self, place: Place, caller: Caller) -> Credential | None:
         """The caller's own key, where that is the one to send."""

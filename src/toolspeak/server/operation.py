@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Protocol
 
 import msgspec
@@ -50,6 +49,24 @@ def _alone() -> tuple[Numbers, ...]:
     return ()
 
 
+class _Running:
+    """Puts the current task among those that run, for a while."""
+
+    __slots__ = ("_task", "_tasks")
+
+    def __init__(self, tasks: set[asyncio.Task[object]]) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._task = task
+        self._tasks = tasks
+
+    def __enter__(self) -> None:
+        self._tasks.add(self._task)
+
+    def __exit__(self, *exc: object) -> None:
+        self._tasks.discard(self._task)
+
+
 class Operation:
     """The running of one process.
 
@@ -81,16 +98,9 @@ class Operation:
 
     # ---- requests
 
-    @contextmanager
-    def running(self) -> Generator[None]:
-        """While the current task answers a model request."""
-        task = asyncio.current_task()
-        assert task is not None
-        self._running.add(task)
-        try:
-            yield
-        finally:
-            self._running.discard(task)
+    def running(self) -> _Running:
+        """While the current task answers a model request, inside `with`."""
+        return _Running(self._running)
 
     def answered(self, trip: Trip, route: Route | None) -> None:
         """Something was answered."""
