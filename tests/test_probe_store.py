@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from toolspeak import Failure
 from toolspeak.core.capability import Capabilities
 from toolspeak.core.probing import VERSION, Verdict
+from toolspeak.core.probing_questions import Way, hear, said
 from toolspeak.core.strategy import Settings, strategy
 from toolspeak.probe_store import Place, ProbeStore, Stored, apply, is_loopback, when
 from toolspeak.state import FileState, MemoryState
@@ -100,6 +102,13 @@ def test_names_are_cut_where_they_are_kept_and_the_key_knows_the_whole():
     assert store.get(other) is None
     (kept,) = store.all()
     assert len(kept.model) == 256
+
+
+def test_names_and_what_a_server_says_cannot_steer_a_terminal():
+    store = ProbeStore(MemoryState())
+    assert store.measured(Place("p", "m\x1b[2J\n", HERE), Verdict()).model == "m\ufffd[2J\ufffd"
+    asked = said(Way("m", "openai_chat"), "reach", "hello")
+    assert hear(asked, [Failure("no\x1b]0;x\x07 way", status=400)]).detail == "400 no\ufffd]0;x\ufffd way"
 
 
 def test_a_place_is_the_same_whatever_its_provider_is_called():

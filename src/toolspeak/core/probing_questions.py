@@ -41,6 +41,7 @@ __all__ = [
     "hear",
     "inline",
     "native",
+    "printable",
     "said",
 ]
 
@@ -229,8 +230,8 @@ def hear(asked: Asked, events: Sequence[Event]) -> Heard:
     """What an answer says. A failure, if there was one, is its last event."""
     failure = next((event for event in events if isinstance(event, Failure)), None)
     if failure is not None:
-        detail = " ".join(f"{failure.status or ''} {failure.message}"[: 2 * _MAX_DETAIL].split())[:_MAX_DETAIL]
-        return Heard(_kind(asked.trait, failure), detail=detail)
+        detail = f"{failure.status or ''} {failure.message}"[: 2 * _MAX_DETAIL]
+        return Heard(_kind(asked.trait, failure), detail=printable(" ".join(detail.split()), _MAX_DETAIL))
     finish = next((event.reason for event in events if isinstance(event, Finish)), "unknown")
     usage = sum((event.usage for event in events if isinstance(event, UsageSeen)), Usage())
     raw = "".join(event.text for event in events if isinstance(event, TextDelta))
@@ -252,6 +253,11 @@ def hear(asked: Asked, events: Sequence[Event]) -> Heard:
         length=sum(len(event.fragment if isinstance(event, CallArgs) else event.text) for event in pieces),
         usage=usage,
     )
+
+
+def printable(text: str, most: int) -> str:
+    """A text from outside as it may be shown: nothing in it can steer a terminal."""
+    return "".join(each if each.isprintable() else "\ufffd" for each in text[:most])
 
 
 def _kind(trait: Trait, failure: Failure) -> Kind:
