@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
+from typing import TypeAlias
 
 from ..core.engine import EMULATED
 from ..core.trace import AttemptTrace
 from .exchange import Record
-from .numbers import ADDED_BOUNDS, SECONDS_BOUNDS, Histogram, Labels, Numbers
+from .numbers import ADDED_BOUNDS, SECONDS_BOUNDS, Histogram, Labels, Numbers, Timing
 
 __all__ = ["CONTENT_TYPE", "Metrics", "exposition", "gauges_of_this_process", "tools_of"]
 
@@ -50,6 +51,12 @@ _GAUGES = {
 }
 
 
+#: Face, model, plan, whether it was emulated, whether tools were left alone, status.
+_Key: TypeAlias = tuple[str, str, str, bool, bool, int]
+#: The rule by which tools go up as they are.
+_OFF = "mode.off"
+
+
 class Metrics:
     """Counts what one process does.
 
@@ -68,6 +75,7 @@ class Metrics:
         self.names = names
         self._clock = clock
         self._models: dict[str, str] = {}
+        self._series: dict[_Key, tuple[Labels, Timing]] = {}
         self._known: frozenset[str] = frozenset()
         self._looked = float("-inf")
 
@@ -78,27 +86,42 @@ class Metrics:
 
     def requested(self, record: Record, status: int, whole: float, first: float, added: float) -> None:
         """A model request was answered: what happened, and the seconds that it took."""
-        attempts = record.trace.attempts
-        model = self.model(attempts[-1].request.model if attempts else record.model)
-        labels = (record.face, model, record.plan, tools_of(record), _TOLD.get(status, OTHER))
-        table = self.numbers.requests
-        table[labels] = table.get(labels, 0) + 1
-        timing = self.numbers.timing((model, record.plan))
+        trace = record.trace
+        attempts = trace.attempts
+        name = attempts[-1].request.model if attempts else record.model
+        model = self._models.get(name) or self._found(name)
+        plan = record.plan
+        key = (record.face, model, plan, EMULATED in record.warnings, trace.rule == _OFF, status)
+        labels, timing = self._series.get(key) or self._new_series(key, record)
+        self.numbers.requests[labels] += 1
         timing.whole.observe(whole, SECONDS_BOUNDS)
         timing.first.observe(first, SECONDS_BOUNDS)
         timing.added.observe(added, ADDED_BOUNDS)
         timing.upstream += record.requests
         for attempt in attempts:
-            timing.input_tokens += attempt.usage.input_tokens
-            timing.output_tokens += attempt.usage.output_tokens
+            usage = attempt.usage
+            timing.input_tokens += usage.input_tokens
+            timing.output_tokens += usage.output_tokens
             if attempt.candidates or attempt.fault is not None:
                 self._judged(model, attempt)
         if len(attempts) > 1:
             self._asked_again(model, attempts)
         for note in record.notes:
             self._event("notes", model, note.code)
-        if record.trace.why_no_call and (labels[3] != "none" or record.plan == "plain"):
-            self._event("no_call", model, record.plan)
+        if trace.why_no_call and (labels[3] != "none" or plan == "plain"):
+            self._event("no_call", model, plan)
+
+    def _new_series(self, key: _Key, record: Record) -> tuple[Labels, Timing]:
+        """Where requests of this kind are counted. Kinds are bounded: models are, and the rest is ours."""
+        model = key[1]
+        labels = (record.face, model, record.plan, tools_of(record), _TOLD.get(key[-1], OTHER))
+        self.numbers.requests.setdefault(labels, 0)
+        return self._series.setdefault(key, (labels, self.numbers.timing((model, record.plan))))
+
+    def go_on_from(self, numbers: Numbers) -> None:
+        """Count on from these."""
+        self.numbers = numbers
+        self._series.clear()
 
     def _judged(self, model: str, attempt: AttemptTrace) -> None:
         if attempt.fault is not None:
@@ -143,7 +166,7 @@ def tools_of(record: Record) -> str:
     """Who did the calling: the model itself, we, or nobody."""
     if EMULATED in record.warnings:
         return "emulated"
-    return "native" if record.plan in ("native", "fallback") or record.trace.rule == "mode.off" else "none"
+    return "native" if record.plan in ("native", "fallback") or record.trace.rule == _OFF else "none"
 
 
 def gauges_of_this_process() -> dict[str, float]:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import msgspec
 
-__all__ = ["ADDED_BOUNDS", "SECONDS_BOUNDS", "Histogram", "Numbers", "Timing", "read", "total", "written"]
+__all__ = ["ADDED_BOUNDS", "SECONDS_BOUNDS", "Histogram", "Labels", "Numbers", "Timing", "read", "total", "written"]
 
 #: The values of the labels, in the order in which a family names them.
 Labels: TypeAlias = tuple[str, ...]

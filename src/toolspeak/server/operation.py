@@ -93,7 +93,7 @@ class Operation:
 
     def join(self, board: Board) -> None:
         """Be one of several workers: go on from the numbers of the one before, and tell those of all."""
-        self.metrics.numbers = board.before()
+        self.metrics.go_on_from(board.before())
         self._others = board.others
 
     # ---- requests
