@@ -228,6 +228,15 @@ def test_a_distribution_without_readable_metadata_is_skipped(install: Install):
     assert [each.name for each in plugins.installed()] == ["good"]
 
 
+def test_what_else_is_installed_is_not_read_where_there_is_no_plugin(tmp_path: Path):
+    unreadable = tmp_path / "other-1.0.dist-info"
+    unreadable.mkdir()
+    (unreadable / "METADATA").write_bytes(b"\xff\xfe\x00")
+    (unreadable / "entry_points.txt").write_text("[console_scripts]\nother = other:main\n")
+    plugins = Plugins(path=[str(tmp_path)])
+    assert (plugins.installed(), plugins.notes) == ((), [])
+
+
 def test_a_plugin_works_in_a_fresh_process(install: Install):
     site = install("toolspeak-shout", DIALECT, {"dialects/shouting": "ROW"})
     code = (

@@ -307,3 +307,16 @@ print(state.setdefault("winner", sys.argv[2]))
     assert [process.returncode for process in running] == [0, 0, 0]
     assert winners == {FileState(path).get("winner")}
     assert len(FileState(path).keys()) == 61
+
+
+def test_a_file_tells_another_version_whenever_it_was_written(path: Path):
+    state, other = FileState(path), FileState(path)
+    assert state.version() is None  # there is none
+    other.put("a", 1)
+    first = state.version()
+    assert first is not None
+    assert state.get("a") == 1
+    assert state.version() == first
+    other.put("a", 2)
+    assert state.version() != first
+    assert state.get("a") == 2

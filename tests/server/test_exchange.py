@@ -67,6 +67,17 @@ def test_a_client_that_leaves_ends_what_was_asked_for_it(speaker: Speaker, strea
     assert bool(client.sent) == begun
 
 
+def test_an_answer_that_is_there_at_once_is_not_watched_over():
+    async def talk() -> Client:
+        script = Script([*words("The weather is fine."), Finish("stop")])
+        client = talker(scripted(script), SPEAKERS[0], stream=False)
+        await client.task
+        return client
+
+    client = run(talk())
+    assert (client.status, client.looks) == (200, 1)  # for the request itself
+
+
 @pytest.mark.requirement("R-F27")
 def test_a_client_that_left_is_on_record():
     async def talk() -> Any:

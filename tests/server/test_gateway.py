@@ -372,3 +372,31 @@ def test_what_may_not_be_is_told_apart():
         made.target(Request("a", ()))
     with pytest.raises(UnknownModel):
         made.target(Request("a", ()), Caller(Key("id", "anna", ("b",))))
+
+
+def test_a_gateway_that_is_replaced_ends_with_the_last_request_that_it_answers():
+    async def scenario() -> list[bool]:
+        upstream = Parrot()
+        old = gateway(line("near", upstream))
+        old.target(Request("a", ()))  # so that there is something to close
+        seen: list[bool] = []
+        with old.lease():
+            with old.lease():
+                ending = asyncio.ensure_future(old.retire())
+                await asyncio.sleep(0)
+                seen.append(upstream.closed.is_set())
+            await asyncio.sleep(0)
+            seen.append(upstream.closed.is_set())
+        await ending
+        return [*seen, upstream.closed.is_set()]
+
+    assert run(scenario()) == [False, False, True]
+
+
+def test_what_one_caller_may_use_says_nothing_about_another():
+    served = gateway(line("near", Parrot(), models=("a", "b")))
+    anna, berta = Caller(Key("1", "anna", ("a",))), Caller(Key("2", "berta", ("b",)))
+    assert served.target(Request("a", ()), anna).maker.reached.model == "a"
+    with pytest.raises(UnknownModel):
+        served.target(Request("a", ()), berta)
+    assert served.target(Request("a", ()), anna).maker.reached.model == "a"

@@ -128,3 +128,26 @@ def test_limits_below_zero_are_refused(keys: Keys):
 )
 def test_a_key_is_for_the_models_it_names(models: tuple[str, ...], names: tuple[str, ...], may: bool):
     assert Key("id", "anna", models).may_use(*names) is may
+
+
+@pytest.mark.requirement("R-T19")
+def test_a_key_in_a_file_ends_at_once_for_a_server_that_has_found_it_before(tmp_path: Path):
+    path = tmp_path / "state.json"
+    server, owner = Keys(FileState(path)), Keys(FileState(path))
+    anna, text = owner.new("anna")
+    _, other = owner.new("berta")
+    assert [server.find(text) for _ in range(3)] == [anna] * 3
+    owner.revoke("anna")
+    assert server.find(text) is None
+    assert server.find(other) is not None
+    path.unlink()
+    assert server.find(other) is None
+
+
+def test_what_is_no_key_is_not_kept_for_one(tmp_path: Path):
+    owner = Keys(FileState(tmp_path / "state.json"))
+    _, text = owner.new("anna")
+    server = Keys(FileState(tmp_path / "state.json"))
+    assert server.find(text + "x") is None
+    assert server.find(text) is not None
+    assert server.find(text + "x") is None
