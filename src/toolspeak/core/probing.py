@@ -49,6 +49,8 @@ VERSION = 1
 
 #: A question that broke is asked so often in all. Of an upstream that breaks half of the time one in eight is lost.
 _TIMES = 3
+#: The first question is asked more often: without an answer to it there is no probe.
+_FIRST_TIMES = 5
 #: Whatever happens, not more than this: somebody pays for it, in money or in time.
 MOST_REQUESTS = 64
 #: Two of the three native questions, or of the three of a dialect, must be met: one lucky answer is outvoted, and so
@@ -180,10 +182,10 @@ class Probing:
             yield from self._envelope(self._fields["constraint"])
         yield from self._streams()
 
-    def _ask(self, asked: Asked) -> Generator[Asked, Heard, Heard]:
+    def _ask(self, asked: Asked, times: int = _TIMES) -> Generator[Asked, Heard, Heard]:
         """One question, asked again where the upstream broke."""
         heard = Heard("failed", detail="not asked: the probe had become too long")
-        for _ in range(_TIMES):
+        for _ in range(times):
             if self.requests >= MOST_REQUESTS:
                 break
             heard = yield asked
@@ -201,7 +203,7 @@ class Probing:
         heard = Heard("failed")
         for stream, capped in ((True, True), (True, False), (False, True), (False, False)):
             self._way = msgspec.structs.replace(self._way, stream=stream, capped=capped)
-            heard = yield from self._ask(said(self._way, "reach", OBEY))
+            heard = yield from self._ask(said(self._way, "reach", OBEY), _FIRST_TIMES)
             if heard.kind != "rejected":
                 break
         if heard.kind != "answered":
