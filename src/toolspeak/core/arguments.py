@@ -24,6 +24,7 @@ from .lenient_json import (
     OBJECT,
     PART,
     PLACE,
+    SCALAR,
     STRING,
     Token,
     Writer,
@@ -122,6 +123,8 @@ class Arguments:
             self._begin_property()
             self._ready.append('"')
             self._live = True
+        elif token[0] == SCALAR:
+            self._end_value(token[1])  # complete as it is
         else:
             self._begin_hold(token)
 

@@ -56,6 +56,11 @@ class Desk:
 
     # ---- tools
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names on offer; none when nobody said what is."""
+        return frozenset() if self._kit is None else self._kit.names
+
     def knows(self, name: str) -> bool | None:
         """Whether `name` is on offer; None when nobody said what is."""
         return None if self.tools is None else name in self.tools

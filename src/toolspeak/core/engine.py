@@ -23,12 +23,15 @@ from ..errors import UsageError
 from .asking import Asking
 from .events import (
     CallArgs,
+    CallEnd,
+    Candidate,
     Event,
     Failure,
     Finish,
     FinishReason,
     Judged,
     Noted,
+    ReasoningDelta,
     Reply,
     TextDelta,
     UsageSeen,
@@ -526,14 +529,25 @@ def _check_choice(request: Request, plan: Plan) -> None:
 
 
 def _traced(attempt: _Attempt) -> AttemptTrace:
-    reply = attempt.reply()
+    reasoning: list[str] = []
+    candidates: list[Candidate] = []
+    notes: list[Note] = []
+    for event in attempt.events:
+        if type(event) is ReasoningDelta:
+            reasoning.append(event.text)
+        elif type(event) is Judged:
+            candidates.append(event.candidate)
+        elif type(event) is Noted:
+            notes.append(event.note)
+        elif type(event) is CallEnd:
+            notes.extend(event.notes)
     return AttemptTrace(
         phase=attempt.phase.name,
         request=attempt.request,
         raw="".join(attempt.raw),
-        reasoning=reply.reasoning,
-        candidates=reply.candidates,
-        notes=reply.notes,
+        reasoning="".join(reasoning),
+        candidates=tuple(candidates),
+        notes=tuple(notes),
         finish_reason=attempt.reason,
         usage=attempt.usage,
         fault=attempt.fault,

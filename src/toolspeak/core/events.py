@@ -218,30 +218,30 @@ class _Folder:
         self._failure: Failure | None = None
 
     def add(self, event: Event) -> None:
+        # Nearly all events of a stream are of these two kinds.
+        if isinstance(event, TextDelta):
+            self._text.append(event.text)
+        elif isinstance(event, CallArgs):
+            self._open[event.index].fragments.append(event.fragment)
+        else:
+            self._add_rarer(event)
+
+    def _add_rarer(
+        self, event: ReasoningDelta | CallStart | CallEnd | Judged | Noted | OpaqueSeen | UsageSeen | Finish | Failure
+    ) -> None:
         match event:
-            case TextDelta(text):
-                self._text.append(text)
             case ReasoningDelta(text):
                 self._reasoning.append(text)
-            case CallStart() | CallArgs() | CallEnd():
-                self._add_call(event)
+            case CallStart(index):
+                self._open[index] = _OpenCall(event)
+            case CallEnd(index):
+                self._end(self._open.pop(index), event)
             case Judged(candidate):
                 self._candidates.append(candidate)
             case Noted(note):
                 self._notes.append(note)
             case _:
                 self._add_frame(event)
-
-    def _add_call(self, event: CallStart | CallArgs | CallEnd) -> None:
-        match event:
-            case CallStart(index):
-                self._open[index] = _OpenCall(event)
-            case CallArgs(index, fragment):
-                self._open[index].fragments.append(fragment)
-            case CallEnd(index):
-                self._end(self._open.pop(index), event)
-            case _:
-                assert_never(event)
 
     def _add_frame(self, event: OpaqueSeen | UsageSeen | Finish | Failure) -> None:
         match event:

@@ -18,7 +18,7 @@ from .evidence import Policy
 from .markup import unescape
 from .model import JSONValue, Tool, require, tools_from
 
-__all__ = ["Scanner", "parse"]
+__all__ = ["Scanner", "desk_for", "parse"]
 
 _POLICIES = ("strict", "standard", "eager")
 
@@ -61,9 +61,13 @@ class Scanner(scanner.Scanner):
         require(untrusted, Iterable, "`untrusted`", "a list of texts")
         for text in untrusted:
             require(text, str, "what is `untrusted`", "a text")
-        known = tools_from(tools)
-        desk = Desk(known, policy, nonce, tuple(untrusted), lambda text, name: _calls_in(text, name, known))
+        desk = desk_for(tools_from(tools), policy, nonce, tuple(untrusted))
         super().__init__(desk, Marks(desk, marks_of(dialect)))
+
+
+def desk_for(tools: tuple[Tool, ...] | None, policy: Policy, nonce: str | None, untrusted: tuple[str, ...]) -> Desk:
+    """A desk that finds the calls of untrusted texts in every known format."""
+    return Desk(tools, policy, nonce, untrusted, lambda text, name: _calls_in(text, name, tools))
 
 
 def _calls_in(text: str, name: str, tools: tuple[Tool, ...] | None) -> list[JSONValue] | None:

@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from ..dialects.marks import Marks
 from .desk import Desk
 from .envelope import EnvelopeReader
 from .events import CallArgs, CallEnd, CallStart, Event, Noted, ReasoningDelta, TextDelta
@@ -19,7 +20,8 @@ from .evidence import Policy
 from .lenient_text import loads
 from .model import Note, Tool, is_object
 from .native import NativeCalls
-from .reader import Scanner
+from .reader import desk_for
+from .scanner import Scanner
 
 __all__ = ["Answer", "Envelope", "Reading", "Relay"]
 
@@ -54,7 +56,11 @@ class Relay:
 
 
 class _Reader(Scanner):
-    """The reader of text, whose desk another reader of the same answer may use."""
+    """The reader of text in any dialect, whose desk another reader of the same answer may use."""
+
+    def __init__(self, tools: tuple[Tool, ...], policy: Policy, nonce: str | None, untrusted: tuple[str, ...]) -> None:
+        desk = desk_for(tools, policy, nonce, untrusted)
+        super().__init__(desk, Marks(desk))
 
     @property
     def desk(self) -> Desk:
@@ -102,8 +108,8 @@ class Answer:
         scan: bool = True,
         thinking: bool = False,
     ) -> None:
-        sought = () if thinking else tools
-        self._scanner = _Reader(sought, "auto", policy, nonce, untrusted) if scan or thinking else None
+        sought = () if thinking else tuple(tools)
+        self._scanner = _Reader(sought, policy, nonce, tuple(untrusted)) if scan or thinking else None
         self.flow = None if self._scanner is None else self._scanner.flow
         self._thinking = thinking
         self._calls = NativeCalls(tuple(tools), policy, _NATIVE_FROM) if nonce is None else None
@@ -138,7 +144,7 @@ class Envelope:
     def __init__(
         self, tools: Sequence[Tool], policy: Policy, nonce: str | None = None, untrusted: Sequence[str] = ()
     ) -> None:
-        self._scanner = _Reader(tools, "auto", policy, nonce, untrusted)
+        self._scanner = _Reader(tuple(tools), policy, nonce, tuple(untrusted))
         self._calls = Answer(tools, policy, nonce=nonce, scan=False)  # an upstream may call whatever it was asked
         self._document = EnvelopeReader(self._scanner.desk)
         #: `maybe`: it begins like a document, but has said nothing that only an envelope says.

@@ -23,12 +23,13 @@ MAX_KEPT_TOOLS = 512
 class Toolkit:
     """One set of tools."""
 
-    __slots__ = ("_schemas", "by_name", "dropped", "readable", "tools")
+    __slots__ = ("_schemas", "by_name", "dropped", "names", "readable", "tools")
 
     def __init__(self, tools: tuple[Tool, ...]) -> None:
         self.tools = tools
         #: Of tools with the same name the last counts here.
         self.by_name = {tool.name: tool for tool in tools}
+        self.names = frozenset(self.by_name)
         first: dict[str, Tool] = {}
         for tool in tools:
             if tool.kind in TEACHABLE:

@@ -206,7 +206,7 @@ class Marks:
         self._desk = desk
         self._only = only
         self.place = _place()
-        self._tools = frozenset(desk.tools or ())
+        self._tools = desk.names
         self._lines = _LINES_BY_FIRST if desk.nonce is None else _signed_lines(desk.nonce)
 
     def _counts(self, opening: Opening | None) -> bool:
