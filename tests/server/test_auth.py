@@ -12,6 +12,7 @@ from tests.server.asgi import HELLO, Answer, Parrot, Team, ask, bearer, line, ru
 from toolspeak.config import Secret
 from toolspeak.core.strategy import Settings
 from toolspeak.errors import ConfigError
+from toolspeak.server import unserved
 from toolspeak.server.auth import Access, Caller, Credential, credentials
 from toolspeak.server.keys import Keys
 from toolspeak.server.routes import every, find
@@ -156,6 +157,20 @@ def test_no_other_method_gets_round_a_key():
     for path in sorted({path for _, path in every()}):
         for method in ("PUT", "PATCH", "OPTIONS", "TRACE", "CONNECT", "get", "POST ", "DELETE"):
             assert asked(team, method, path).status in (401, 403), (method, path)
+
+
+@pytest.mark.requirement("R-T9")
+def test_what_is_not_served_is_not_told_without_a_key_either():
+    team = Team()
+    words = [word for table in (unserved._OLLAMA, unserved._OPENAI, unserved._ANTHROPIC) for word in table]  # pyright: ignore[reportPrivateUsage]
+    paths = [
+        head + word for word in (*words, "nowhere", "") for head in ("/", "/v1/", "/api/", "/v1beta/", "/toolspeak/")
+    ]
+    for path in paths:
+        for method in ("GET", "POST", "DELETE"):
+            route = find(method, path)
+            if route is None or route.level != "open":
+                assert asked(team, method, path).status == 401, (method, path)
 
 
 @pytest.mark.requirement("R-T9", "G6")
