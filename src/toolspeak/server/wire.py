@@ -62,9 +62,9 @@ class CarefulProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Listen, within limits."""
-        if self._head is None and self._complete:  # the first piece of a request
+        first = self._head is None and self._complete  # the first piece of a request
+        if first:
             self._head = 0
-            self._wait(self.head_seconds)
         if self._head is not None:
             self._head += len(data)
         super().data_received(data)
@@ -74,6 +74,8 @@ class CarefulProtocol(HttpToolsProtocol):
             self._stop()
         elif self._head is None:
             self._wait(self.body_seconds)
+        elif first:  # one that comes in one piece, as most do, needs no timer
+            self._wait(self.head_seconds)
 
     def pause_writing(self) -> None:
         """The client does not take what it asked for; who holds it up for ever is dropped, with all that is kept."""
