@@ -60,7 +60,11 @@ class Turn:
                         return
                     else:
                         await self._carry_out(action)
-                await self._listen()
+                actions = await self._listen()
+                if len(actions) == 1 and type(only := actions[0]) is Emit:
+                    yield only.events  # nearly every read of a stream
+                else:
+                    self._actions.extend(actions)
         finally:
             if self._exchange is not None:
                 await self._hang_up()
@@ -81,16 +85,15 @@ class Turn:
             self._number = action.attempt
             self._exchange = self._upstream.open(action.request)
 
-    async def _listen(self) -> None:
-        """One read."""
+    async def _listen(self) -> list[Action]:
+        """One read, and what the engine makes of it."""
         assert self._exchange is not None
         began = time.perf_counter()
         try:
             batch = await anext(self._exchange)
         except StopAsyncIteration:
             self._exchange = None
-            self._actions.extend(self._engine.end(self._number))
-            return
+            return self._engine.end(self._number)
         except UpstreamError as error:
             batch = [failure_of(error)]
         except asyncio.CancelledError:
@@ -101,9 +104,9 @@ class Turn:
             batch = [Failure("the answer was cancelled by the upstream itself")]
         finally:
             self.waited += time.perf_counter() - began
-        engine, number, actions = self._engine, self._number, self._actions
-        for event in batch:
-            actions.extend(engine.feed(number, event))
+        if len(batch) == 1:
+            return self._engine.feed(self._number, batch[0])
+        return [action for event in batch for action in self._engine.feed(self._number, event)]
 
     async def _hang_up(self) -> None:
         exchange, self._exchange = self._exchange, None

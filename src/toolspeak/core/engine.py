@@ -465,7 +465,7 @@ class Engine:
         kept = failure is None or (failure is current.failure and not self._request.tool_choice.demands)
         events: list[Event] = self._gate.release() if kept else []
         events += self._gate.finish()
-        usage = sum((attempt.usage for attempt in self._attempts), Usage())
+        usage = current.usage if len(self._attempts) == 1 else sum((each.usage for each in self._attempts), Usage())
         events.append(UsageSeen(usage))
         if failure is not None:
             events.append(failure)
