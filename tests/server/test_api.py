@@ -31,7 +31,7 @@ PATIENCE = 20.0
 #: The model that the proxy has, so that some requests are answered.
 MODEL = "m"
 #: What a model does, told with a status of the server: no call, or no JSON, where one was demanded.
-PLANNED = ("tool_choice", "demanded", "required", "JSON")
+PLANNED = ("no call that `tool_choice` allows", "no answer in the form asked for")
 PLACES = sorted((method, path.replace("NAME", "{name}")) for method, path in every() if method != "HEAD")
 #: A request without body and parameters cannot be wrong, and there is only one.
 CHANGING = [place for place in PLACES if place[0] == "POST"]
