@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import signal
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -184,6 +185,25 @@ def test_whoever_watches_is_told_before_nobody_is_let_in():
             assert await one.status("/v1/models") == 200
             one.server._until = 0.0  # the hour has passed
             await one.done
+
+    run(talk())
+
+
+@pytest.mark.requirement("R-F29")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_in_order(number: signal.Signals):
+    """In this process, whose test would end with it if the signal were raised again."""
+
+    async def talk() -> None:
+        (listener,) = bound("127.0.0.1", 0)
+        heard: list[bool] = []
+        app = App(gateway())
+        server = Server(uvicorn_config(app), app, gateway, listening=lambda: heard.append(True))
+        serving = asyncio.ensure_future(server.serve([listener]))
+        await until(lambda: bool(heard))
+        signal.raise_signal(number)
+        await serving
+        assert app.operation.draining
 
     run(talk())
 

@@ -128,8 +128,7 @@ class Server(uvicorn.Server):
     # ---- the end
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """A signal to end."""
-        self._captured_signals.append(sig)
+        """A signal to end. It is not raised again at the end, as uvicorn would: what others do at exit is done."""
         self.wind_down()
 
     def wind_down(self) -> None:

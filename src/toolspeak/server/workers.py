@@ -7,6 +7,7 @@ has died ends by itself. Above: `run`. Below: the system. Not on Windows, which 
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import random
@@ -140,6 +141,8 @@ class Workers:
             os.close(self._pipe[1])
             random.seed()
             self._work(Worker(place, self._pipe[0]))
+            # What libraries do at exit, such as sending the last spans, which leaving at once would skip.
+            atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]
             code = 0
         except SystemExit as ended:
             code = ended.code if isinstance(ended.code, int) else 1
