@@ -28,7 +28,7 @@ from toolspeak.core.events import (
     fold,
 )
 from toolspeak.core.model import Note, Opaque, ToolCall, Usage
-from toolspeak.protocols import openai_chat_calls, openai_chat_reply
+from toolspeak.protocols import openai_chat_calls, reading
 from toolspeak.protocols.openai_chat import ReplyDecoder, decode_error
 
 FIXTURES = Path(__file__).parent / "fixtures" / "openai_chat"
@@ -393,7 +393,7 @@ def test_a_line_beyond_the_limit_fails_and_a_long_one_does_not(length: int):
 
 
 def test_a_body_beyond_the_limit_fails(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(openai_chat_reply, "MAX_BODY", 10)
+    monkeypatch.setattr(reading, "MAX_BODY", 10)
     decoder = ReplyDecoder(stream=False)
     assert decoder.feed(b'{"a":1') == []
     assert decoder.feed(b',"b":2') == [Failure("the answer is larger than 10 bytes", body='{"a":1,"b":2')]

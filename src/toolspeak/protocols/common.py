@@ -274,8 +274,9 @@ def shorten(text: str | bytes) -> str:
 
 
 def failure_from(value: JSONValue, status: int = 0, body: bytes = b"", otherwise: str = "") -> Failure:
-    """The failure that an error object, in any of the shapes in use, stands for."""
-    message = _said(value)
+    """The failure that an error object, in any of the shapes in use, stands for; it may name a status itself."""
+    message, named = _said(value)
+    status = status or (named if 400 <= named < 600 else 0)
     kind = "timeout" if status in _TIMEOUTS else "upstream"
     return Failure(message or otherwise or "the upstream gave an error without a word", kind, status, shorten(body))
 
@@ -284,16 +285,25 @@ def failure_from(value: JSONValue, status: int = 0, body: bytes = b"", otherwise
 _ERROR_DEPTH = 8
 
 
-def _said(value: JSONValue, depth: int = _ERROR_DEPTH) -> str:
-    """The message of an error object."""
+def _said(value: JSONValue, depth: int = _ERROR_DEPTH) -> tuple[str, int]:
+    """The message of an error object and the number that it names as its status, if any."""
     if is_array(value) and value:
         value = value[0]
     if isinstance(value, str):
-        return shorten(value)
+        return shorten(value), 0
     if not is_object(value) or not depth:
-        return ""
-    said = (_said(value.get(key), depth - 1) for key in ("error", "message", "msg", "detail"))
-    return next(filter(None, said), "")
+        return "", 0
+    for key in ("error", "message", "msg", "detail", "errors"):
+        message, inner = _said(value.get(key), depth - 1)
+        if message:
+            return message, inner or _number(value.get("code", value.get("status")))
+    return "", 0
+
+
+def _number(code: JSONValue) -> int:
+    if isinstance(code, str) and code.isascii() and code.isdigit() and len(code) == 3:
+        return int(code)
+    return code if isinstance(code, int) else 0
 
 
 def status_of(error: ToolspeakError) -> int:

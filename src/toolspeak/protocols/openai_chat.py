@@ -7,14 +7,12 @@ carried is listed in `LOSSES`. Above: `upstreams`, `client`, the server. Below: 
 
 from __future__ import annotations
 
-from typing import Literal
-
-import msgspec
-
-from .openai_chat_face import ReplyEncoder, decode_error, encode_error, encode_reply
+from .common import ROUTING_FIELDS, Loss
+from .openai_chat_face import ReplyEncoder, encode_reply
 from .openai_chat_fields import PROTOCOL
 from .openai_chat_reply import ReplyDecoder
-from .openai_chat_request import LEGACY, ROUTING_FIELDS, decode_request, encode_request, request_notes
+from .openai_chat_request import LEGACY, decode_request, encode_request, request_notes
+from .openai_errors import decode_error, encode_error
 
 __all__ = [
     "LEGACY",
@@ -31,15 +29,6 @@ __all__ = [
     "encode_request",
     "request_notes",
 ]
-
-
-class Loss(msgspec.Struct, frozen=True):
-    """Something that this protocol has no word for."""
-
-    half: Literal["request", "reply"]
-    name: str
-    #: What becomes of it.
-    becomes: str
 
 
 LOSSES: tuple[Loss, ...] = (

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 import msgspec
 
 from ..core.events import CallArgs, CallEnd, CallStart, Event
 from ..core.literals import escape_text
 from ..core.model import JSONValue, Note, is_object
+from .common import MAX_CALLS
 from .openai_chat_chunks import DeltaCall, DeltaFunction
 
 __all__ = ["Assembler", "OpenCall"]
 
 #: What opens, closes or quotes in JSON; an escape is taken together with what it escapes.
 _MARKS = re.compile(r'\\.|[\\"{}\[\]]', re.DOTALL).finditer
-#: Calls in one reply; more is a model that runs in circles.
-MAX_CALLS = 1024
 
 
 class OpenCall:
@@ -38,6 +38,7 @@ class OpenCall:
         "id",
         "index",
         "key",
+        "make",
         "name",
         "notes",
         "started",
@@ -45,6 +46,8 @@ class OpenCall:
 
     def __init__(self, index: int, key: JSONValue, identifier: str, custom: bool) -> None:
         self.index = index
+        #: Makes the event of a piece of its arguments, which have been added.
+        self.make = partial(CallArgs, index)
         self.key = key
         self.id = identifier
         self.custom = custom

@@ -2,18 +2,16 @@
 
 The structs name only what is used, so that one decode skips the rest. Leaves take any JSON, for servers differ in
 them. A whole answer and a chunk of a stream have the same shape but for one word (`message`, `delta`).
-Above: `openai_chat_reply`. Below: `core.events`.
+Above: `openai_chat_reply`. Below: `common`.
 """
 
 from __future__ import annotations
 
-import json
-
 import msgspec
 
-from ..core.events import Failure, FinishReason
-from ..core.literals import replace_surrogates
-from ..core.model import JSONValue, Usage, is_array, is_object
+from ..core.events import FinishReason
+from ..core.model import JSONValue, Usage, is_object
+from .common import count, repair_json
 
 __all__ = [
     "CARRIED",
@@ -23,15 +21,10 @@ __all__ = [
     "DeltaCall",
     "DeltaFunction",
     "decode_chunk",
-    "failure_from",
     "finish_from",
     "repair_chunk",
-    "shorten",
     "usage_from",
 ]
-
-#: What is shown of a text that could not be read: enough to recognise it, too little to fill a log.
-_SHOWN = 200
 
 
 class DeltaFunction(msgspec.Struct, gc=False):
@@ -99,18 +92,11 @@ decode_chunk = msgspec.json.Decoder(Chunk).decode
 
 def repair_chunk(payload: bytes) -> Chunk | None:
     """A chunk with characters that JSON or UTF-8 forbids, U+FFFD in their places; None when it is no chunk at all."""
+    mended = repair_json(payload)
     try:
-        value = json.loads(payload.decode("utf-8", "replace"), strict=False)
-        return decode_chunk(replace_surrogates(json.dumps(value, ensure_ascii=False)).encode())
-    except (ValueError, RecursionError):  # msgspec's errors are ValueErrors as well
+        return decode_chunk(mended) if mended else None
+    except (msgspec.DecodeError, RecursionError):
         return None
-
-
-def shorten(text: str | bytes) -> str:
-    """The beginning of a text, on one line."""
-    if isinstance(text, bytes):
-        text = text[: 4 * _SHOWN].decode("utf-8", "replace")
-    return " ".join(text[: 2 * _SHOWN].split())[:_SHOWN]
 
 
 # ---------------------------------------------------------------------------------------------- finish reasons
@@ -142,45 +128,5 @@ def usage_from(value: JSONValue) -> Usage | None:
         cached = value.get(key) if cached is None else cached
     details = value.get("completion_tokens_details")
     thought = details.get("reasoning_tokens") if is_object(details) else None
-    went_in, came_out = _count(value.get("prompt_tokens")), _count(value.get("completion_tokens"))
-    return Usage(went_in, came_out, _count(cached), _count(thought))
-
-
-def _count(value: JSONValue) -> int:
-    return int(value) if isinstance(value, int | float) and value > 0 else 0
-
-
-# ------------------------------------------------------------------------------------------------------ errors
-
-#: Statuses that mean that time ran out.
-_TIMEOUTS = (408, 504)
-
-
-def failure_from(value: JSONValue, status: int = 0, body: bytes = b"", otherwise: str = "") -> Failure:
-    """The failure that an error object, in any of the shapes in use, stands for."""
-    message, code = _said(value)
-    status = status or (code if 400 <= code < 600 else 0)
-    kind = "timeout" if status in _TIMEOUTS else "upstream"
-    return Failure(message or otherwise or "the upstream gave an error without a word", kind, status, shorten(body))
-
-
-def _said(value: JSONValue) -> tuple[str, int]:
-    """The message of an error object and the HTTP status it names, if any."""
-    if is_array(value) and value:
-        return _said(value[0])
-    if isinstance(value, str):
-        return shorten(value), 0
-    if not is_object(value):
-        return "", 0
-    for key in ("error", "message", "msg", "detail", "errors"):
-        message, inner = _said(value.get(key))
-        if message:
-            code = value.get("code", value.get("status"))
-            return message, inner or _status(code)
-    return "", 0
-
-
-def _status(code: JSONValue) -> int:
-    if isinstance(code, str) and code.isascii() and code.isdigit() and len(code) == 3:
-        return int(code)
-    return code if isinstance(code, int) else 0
+    went_in, came_out = count(value.get("prompt_tokens")), count(value.get("completion_tokens"))
+    return Usage(went_in, came_out, count(cached), count(thought))

@@ -1,4 +1,4 @@
-"""What our own face answers to a chat-completions client: events to chunks, a reply to an answer, errors to theirs.
+"""What our own face answers to a chat-completions client: events to chunks, a reply to an answer.
 
 Text, the bulk of a stream, goes out by byte templates. Above: `openai_chat`, the server. Below: `core.events`,
 `openai_chat_fields`.
@@ -6,8 +6,7 @@ Text, the bulk of a stream, goes out by byte templates. Above: `openai_chat`, th
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -26,13 +25,13 @@ from ..core.events import (
     UsageSeen,
 )
 from ..core.model import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_array, is_object
-from ..errors import ToolspeakError, UpstreamError
-from .common import to_wire
-from .openai_chat_chunks import CARRIED, failure_from, shorten
+from .common import to_line, to_wire
+from .openai_chat_chunks import CARRIED
 from .openai_chat_messages import REASONING_FIELDS
 from .openai_chat_request import LEGACY
+from .openai_errors import error_of
 
-__all__ = ["ReplyEncoder", "decode_error", "encode_error", "encode_reply"]
+__all__ = ["ReplyEncoder", "encode_reply"]
 
 _encode = msgspec.json.Encoder().encode
 _DONE = b"data: [DONE]\n\n"
@@ -52,7 +51,7 @@ class ReplyEncoder:
     """Events to the server-sent events of chat completions."""
 
     def __init__(self, request: Request, *, id: str, created: int, model: str) -> None:
-        head = _line({"id": id, "object": "chat.completion.chunk", "created": created, "model": model})
+        head = to_line({"id": id, "object": "chat.completion.chunk", "created": created, "model": model})
         self._head = b"data: " + head[:-1]
         self._before = self._head + b',"choices":[{"index":0,"delta":'
         self._text = self._before + b'{"content":'
@@ -72,12 +71,12 @@ class ReplyEncoder:
         # One text, then many: the bulk of every stream comes first and makes no detours.
         if len(events) == 1 and type(event := events[0]) is TextDelta and self._live:
             text = event.text
-            return self._text + (_encode(text) if text.isascii() else _line(text)) + self._after_text
+            return self._text + (_encode(text) if text.isascii() else to_line(text)) + self._after_text
         out: list[bytes] = []
         for event in events:
             if type(event) is TextDelta and self._live:
                 text = event.text
-                out += (self._text, _encode(text) if text.isascii() else _line(text), self._after_text)
+                out += (self._text, _encode(text) if text.isascii() else to_line(text), self._after_text)
             elif not self._closed:
                 out.append(self._other(event))
         return b"".join(out)
@@ -107,10 +106,10 @@ class ReplyEncoder:
         self._live = False
 
     def _chunk(self, fields: JSONObject) -> bytes:
-        return self._head + b"," + _line(fields)[1:] + b"\n\n"
+        return self._head + b"," + to_line(fields)[1:] + b"\n\n"
 
     def _delta(self, delta: JSONObject) -> bytes:
-        return self._before + _line(delta) + self._behind
+        return self._before + to_line(delta) + self._behind
 
     def _other(self, event: Event) -> bytes:
         delta: JSONObject | None = None
@@ -137,7 +136,7 @@ class ReplyEncoder:
 
     def _fail(self, failure: Failure) -> bytes:
         self._end()
-        return b"data: " + _line({"error": _failure(failure)}) + b"\n\n"
+        return b"data: " + to_line({"error": error_of(failure)}) + b"\n\n"
 
     def _call(self, event: CallStart | CallArgs | CallEnd) -> JSONObject | None:
         match event:
@@ -173,25 +172,6 @@ class ReplyEncoder:
         number = self._numbers[index] = len(self._numbers)
         wire = _wire_call(ToolCall(call.start.name, {"input": given}, call.start.id), self._kinds)
         return {"tool_calls": [{"index": number, **wire}]}
-
-
-#: Characters that are ordinary in JSON and end a line for some clients' readers of streams.
-_LINE_ENDS = {
-    "\u0085".encode(): b"\\u0085",
-    "\u2028".encode(): b"\\u2028",
-    "\u2029".encode(): b"\\u2029",
-}
-
-
-def _line(value: JSONValue) -> bytes:
-    return _one_line(to_wire(value))
-
-
-def _one_line(payload: bytes) -> bytes:
-    if not payload.isascii():
-        for raw, escaped in _LINE_ENDS.items():
-            payload = payload.replace(raw, escaped)
-    return payload
 
 
 def _input_of(arguments: str) -> str | None:
@@ -238,7 +218,7 @@ def encode_reply(
 ) -> bytes:
     """The answer to a client that did not ask for a stream; an error object when the turn broke."""
     if reply.failure is not None or reply.finish_reason == "error":
-        return to_wire({"error": _failure(reply.failure or Failure("the turn ended in an error"))})
+        return to_wire({"error": error_of(reply.failure or Failure("the turn ended in an error"))})
     legacy = LEGACY in request.options.extra
     called = bool(reply.calls)
     message: JSONObject = {"role": "assistant", "content": reply.text or (None if called else "")}
@@ -278,49 +258,3 @@ def _carried(parts: Iterable[Opaque]) -> JSONObject:
             before: JSONValue = fields.get(part.kind)
             fields[part.kind] = before + part.data if is_array(before) and is_array(part.data) else part.data
     return fields
-
-
-# ------------------------------------------------------------------------------------------------------ errors
-
-_TYPES = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    422: "invalid_request_error",
-    429: "rate_limit_error",
-    504: "timeout_error",
-}
-
-
-def _failure(failure: Failure) -> JSONObject:
-    kind = "timeout_error" if failure.kind == "timeout" else _TYPES.get(failure.status, "upstream_error")
-    return {"message": failure.message, "type": kind, "param": None, "code": failure.kind}
-
-
-def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
-    """The failure that an answer with an error status stands for. The names of the headers are in lower case."""
-    try:
-        value: JSONValue = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        text = shorten(body)
-        value = "" if text.startswith("<") else text  # a page says nothing in one line
-    failure = failure_from(value, status, body, f"the upstream answered with status {status}")
-    identifier = headers.get("x-request-id")
-    if not identifier:
-        return failure
-    return msgspec.structs.replace(failure, message=f"{failure.message} (request {shorten(identifier)})")
-
-
-_WORDS = re.compile(r"(?<!^)(?=[A-Z])")
-
-
-def encode_error(error: ToolspeakError) -> tuple[int, bytes]:
-    """The status and body that tell a client of an error; an upstream's own status is passed on."""
-    status = error.status
-    if isinstance(error, UpstreamError) and 400 <= error.upstream_status < 600:
-        status = error.upstream_status
-    default = "invalid_request_error" if status < 500 else "server_error"
-    code = _WORDS.sub("_", type(error).__name__).lower()
-    body = {"message": str(error), "type": _TYPES.get(status, default), "param": None, "code": code}
-    return status, to_wire({"error": body})

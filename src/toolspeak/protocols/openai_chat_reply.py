@@ -1,31 +1,27 @@
 """What an upstream answers to a chat-completions request, streamed or not, to events.
 
 One path for both: a whole answer is read as a stream of one chunk. Every fault that servers are known for is
-tolerated and noted, or becomes a `Failure`; no input raises. Above: `openai_chat`, `upstreams`. Below: `framing`,
+tolerated and noted, or becomes a `Failure`; no input raises. Above: `openai_chat`, `upstreams`. Below: `reading`,
 `openai_chat_chunks`, `openai_chat_calls`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 import msgspec
 
 from ..core.events import (
     CallArgs,
-    Event,
     Failure,
     Finish,
     FinishReason,
-    Noted,
     OpaqueSeen,
     ReasoningDelta,
     TextDelta,
     UsageSeen,
 )
-from ..core.model import JSONValue, Note, Opaque, Usage, is_array, is_object
-from .framing import Frame, FrameError, ServerEvent, SSEDecoder, Template
+from ..core.model import JSONValue, Opaque, Usage, is_array, is_object
+from .common import failure_from, read_json, shorten
+from .framing import Template
 from .openai_chat_calls import Assembler, OpenCall
 from .openai_chat_chunks import (
     CARRIED,
@@ -34,158 +30,46 @@ from .openai_chat_chunks import (
     Delta,
     DeltaCall,
     decode_chunk,
-    failure_from,
     finish_from,
     repair_chunk,
-    shorten,
     usage_from,
 )
+from .reading import ReplyReader
 
-__all__ = ["MAX_BODY", "ReplyDecoder"]
+__all__ = ["ReplyDecoder"]
 
-#: Largest answer that is not streamed.
-MAX_BODY = 32 * 1024 * 1024
-#: First bytes by which a body that is not a stream, and a stream, are known; anything else is what was asked for.
-_BODY, _STREAM = b"{[<", b"deir:"
-_BOM = b"\xef\xbb\xbf"
-#: How much of an answer is kept to show it if it cannot be read.
-_HEAD = 1000
 #: `[DONE]` with some spaces.
 _SHORT = 16
-#: Tries to learn a template, one after the other, that never fitted: then the server's chunks differ by more than text.
-_MAX_LESSONS = 8
-
-#: What a run of deltas belongs to.
-_Target: TypeAlias = type[TextDelta] | type[ReasoningDelta] | OpenCall
 
 
-class ReplyDecoder:
+class ReplyDecoder(ReplyReader):
     """Reads one answer: `feed` gives the events that the bytes make certain, `close` the last ones.
 
-    Adjacent deltas of one kind inside one `feed` are joined. `stream` says what was asked for; an upstream that
-    answers the other way is understood too.
+    `stream` says what was asked for; an upstream that answers the other way is understood too.
     """
 
     def __init__(self, stream: bool) -> None:
-        self._stream = stream
-        self._sniffed = False
-        self._head: bytes = b""
-        self._frames = SSEDecoder()
-        self._body = bytearray()
-        self._over = False
-        self._final = False
-        #: The last chunk of a read and its bytes, and what was learned from it.
-        self._text: tuple[Chunk, bytes] | None = None
-        self._template: Template | None = None
-        self._lessons = _MAX_LESSONS
-        self._repeated: Callable[[str], Event] = TextDelta
-        self._events: list[Event] = []
-        self._target: _Target = TextDelta
-        self._run: list[str] = []
+        super().__init__(stream)
+        #: The last event of a read, if it is a chunk.
+        self._seen: Chunk | None = None
         self._calls = Assembler()
         #: The call to which the last piece of one belonged.
         self._continued: OpenCall | None = None
         self._index: JSONValue = None
         self._usage: Usage | None = None
         self._reason = ""
-        self._chunks = 0
-        self._bad = 0
-        self._bad_body = b""
-        self._noted: set[str] = set()
 
     @property
     def finished(self) -> bool:
         """Whether the upstream said why it stopped: then a connection that breaks loses nothing."""
         return self._over or bool(self._reason)
 
-    def feed(self, data: bytes) -> list[Event]:
-        """The events that these bytes make certain."""
-        if self._template is not None:
-            text = self._template.read(data)
-            if text:
-                self._lessons = _MAX_LESSONS
-                return [self._repeated(text)]
-        if self._over:
-            return []
-        if not self._sniffed:
-            data = self._sniff(data)
-        elif len(self._head) < _HEAD:
-            self._head += data[: _HEAD - len(self._head)]
-        if self._stream:
-            self._text = None
-            for frame in self._frames.feed(data):
-                self._frame(frame)
-            self._template = self._learn(data)
-        elif len(self._body) + len(data) > MAX_BODY:
-            self._fail(Failure(f"the answer is larger than {MAX_BODY} bytes", body=shorten(self._head)))
-        else:
-            self._body += data
-        return self._taken()
-
-    def close(self) -> list[Event]:
-        """The events that only the end of the answer makes certain."""
-        if self._stream:
-            self._final = True
-            for frame in self._frames.close():
-                self._frame(frame)
-            if not self._over:
-                self._end()
-        elif not self._over:
-            self._whole(bytes(self._body))
-        return self._taken()
-
-    def _sniff(self, data: bytes) -> bytes:
-        """Hold everything before the first byte that says something, then see whether this is a stream at all."""
-        data = (self._head + data).lstrip()
-        self._head = data[:_HEAD]
-        first = data.removeprefix(_BOM).lstrip()[:1]
-        if not first or _BOM.startswith(data):
-            return b""
-        self._sniffed = True
-        self._stream = first in _STREAM or (self._stream and first not in _BODY)
-        return data
-
-    # -------------------------------------------------------------------------------------------- output
-
-    def _taken(self) -> list[Event]:
-        self._flush()
-        events, self._events = self._events, []
-        return events
-
-    def _flush(self) -> None:
-        if self._run:
-            text = "".join(self._run)
-            target = self._target
-            self._events.append(CallArgs(target.index, text) if isinstance(target, OpenCall) else target(text))
-            self._run = []
-
-    def _emit(self, event: Event) -> None:
-        self._flush()
-        self._events.append(event)
-
-    def _add(self, target: _Target, text: str) -> None:
-        if target is not self._target:
-            self._flush()
-            self._target = target
-        if text:
-            self._run.append(text)
-
-    def _note(self, code: str, detail: str) -> None:
-        if code not in self._noted:
-            self._noted.add(code)
-            self._emit(Noted(Note(code, detail)))
-
     # ------------------------------------------------------------------------------------------- reading
 
-    def _frame(self, frame: Frame) -> None:
-        if self._over:
-            return
-        if isinstance(frame, FrameError):
-            self._fail(Failure(frame.message))
-            return
-        payload = frame if isinstance(frame, bytes) else frame.data
-        if isinstance(frame, ServerEvent) and frame.event == "error":
-            self._fail(failure_from(_json(payload), body=payload, otherwise=shorten(payload)))
+    def _event(self, name: str, payload: bytes) -> None:
+        self._seen = None
+        if name == "error":
+            self._fail(failure_from(read_json(payload), body=payload, otherwise=shorten(payload)))
             return
         if len(payload) < _SHORT and payload.strip() == b"[DONE]":
             self._end()
@@ -194,9 +78,9 @@ class ReplyDecoder:
         if chunk is None:
             self._bad_event(payload)
             return
-        self._chunks += 1
-        self._read(chunk, payload)
-        self._text = (chunk, payload)
+        self._read += 1
+        self._take(chunk, payload)
+        self._seen = chunk
 
     def _chunk(self, payload: bytes) -> Chunk | None:
         try:
@@ -208,22 +92,18 @@ class ReplyDecoder:
             return chunk
 
     def _bad_event(self, payload: bytes) -> None:
-        self._bad += 1
-        self._bad_body = self._bad_body or payload[:_HEAD]
-        if self._calls and not self._final:
+        self._unreadable(payload)
+        if self._calls and not self._closing:
             # What was lost may be a part of the call.
             self._fail(Failure("an event inside a call could not be read", body=shorten(payload)))
 
     def _whole(self, body: bytes) -> None:
-        if not body.strip():
-            self._fail(Failure("the upstream answered with nothing", "truncated"))
-            return
-        chunk = self._chunk(body.removeprefix(_BOM))
+        chunk = self._chunk(body)
         if chunk is None:
             self._fail(Failure("the upstream did not answer with a chat completion", body=shorten(body)))
             return
-        self._chunks += 1
-        self._read(chunk, body)
+        self._read += 1
+        self._take(chunk, body)
         if self._over:
             return
         if not chunk.choices:
@@ -232,7 +112,7 @@ class ReplyDecoder:
         self._reason = self._reason or "missing"
         self._end()
 
-    def _read(self, chunk: Chunk, payload: bytes) -> None:
+    def _take(self, chunk: Chunk, payload: bytes) -> None:
         if chunk.error or chunk.object == "error" or (chunk.choices is None and (chunk.detail or chunk.message)):
             error = chunk.error or {"message": chunk.message, "detail": chunk.detail}
             self._fail(failure_from(error, body=payload))
@@ -315,25 +195,23 @@ class ReplyDecoder:
         for event in self._calls.add(piece):
             if isinstance(event, CallArgs):
                 self._continued = self._calls[event.index]
-                self._add(self._continued, event.fragment)
+                self._add(self._continued.make, event.fragment)
             else:
                 self._emit(event)
 
     # ---------------------------------------------------------------------------------------- the template
 
-    def _learn(self, read: bytes) -> Template | None:
-        """What the last chunk of a read looks like, if it holds nothing but one text."""
-        if not self._lessons or self._text is None or self._over or not self._frames.idle:
-            return None
-        found = _only_text(self._text[0])
+    def _learn(self, read: bytes, name: str, payload: bytes) -> Template | None:
+        found = _only_text(self._seen) if self._seen is not None else None
         if found is None or found[0] != self._index:
             return None
-        target = self._continued if found[1] == _ARGUMENTS else self._target
-        if target is None:
+        if found[1] != _ARGUMENTS:
+            self._repeated = self._target
+        elif self._continued is not None:
+            self._repeated = self._continued.add
+        else:
             return None
-        self._lessons -= 1
-        self._repeated = target.add if isinstance(target, OpenCall) else target
-        return Template.learn(read, self._text[1], found[1], found[2])
+        return Template.learn(read, payload, found[1], found[2])
 
     # --------------------------------------------------------------------------------------------- the end
 
@@ -360,23 +238,10 @@ class ReplyDecoder:
         self._note("finish_reason_derived", f"the upstream said `{shorten(self._reason)}`")
         return told
 
-    def _truncated(self) -> Failure:
-        if self._chunks:
-            return Failure("the stream ended before the answer did", "truncated")
-        if self._bad:
-            return Failure("the stream held nothing that could be read", body=shorten(self._bad_body))
-        return Failure("the stream ended before it began", "truncated", body=shorten(self._head))
-
     def _last_words(self) -> None:
-        if self._bad:
-            self._note("bad_events", f"{self._bad} unreadable, the first: {shorten(self._bad_body)}")
+        super()._last_words()
         if self._usage is not None:
             self._emit(UsageSeen(self._usage))
-        self._over = True
-
-    def _fail(self, failure: Failure) -> None:
-        self._last_words()
-        self._emit(failure)
 
 
 def _only_text(chunk: Chunk) -> tuple[JSONValue, bytes, str] | None:
@@ -421,10 +286,3 @@ def _texts(value: JSONValue) -> str:
     if is_object(value):
         return _texts(value.get("text"))
     return value if isinstance(value, str) else ""
-
-
-def _json(payload: bytes) -> JSONValue:
-    try:
-        return msgspec.json.decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None

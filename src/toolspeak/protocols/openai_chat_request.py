@@ -25,6 +25,7 @@ from ..core.model import (
 )
 from ..errors import UsageError
 from .common import (
+    ROUTING_FIELDS,
     array_field,
     bool_field,
     declared_tools,
@@ -41,17 +42,10 @@ from .lost import FUNCTIONS, foreign_notes
 from .openai_chat_fields import BESIDE, PROTOCOL
 from .openai_chat_messages import decode_messages, encode_messages
 
-__all__ = ["LEGACY", "ROUTING_FIELDS", "decode_request", "encode_request", "request_notes"]
+__all__ = ["LEGACY", "decode_request", "encode_request", "request_notes"]
 
 #: The mark in `Options.extra` of a client that sent `functions`: its reply speaks of functions too.
 LEGACY = "functions"
-
-#: Fields by which some gateways let a caller choose where a request goes and with which key. They are kept, so that
-#: a server can say that it saw them, and never sent on.
-ROUTING_FIELDS = frozenset(
-    "api_base api_key api_type api_version base_url custom_llm_provider extra_body extra_headers extra_query"
-    " headers organization proxies proxy".split()
-)
 
 _NEWER_LIMIT = "max_completion_tokens"
 #: A schema must have a name on the wire.
