@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from toolspeak.core import toolkit as module
 from toolspeak.core.model import Tool
-from toolspeak.core.toolkit import KEPT_TOOLKITS, MAX_KEPT_TOOLS, Toolkit, toolkit
+from toolspeak.core.toolkit import MAX_KEPT_BYTES, MAX_KEPT_TOTAL, Toolkit, Toolkits, toolkit
 from toolspeak.errors import SchemaError
 
 FUNCTION, CUSTOM, OWN = Tool("f"), Tool("c", kind="custom"), Tool("web", kind="web_search")
@@ -41,12 +40,15 @@ def test_a_schema_is_compiled_when_it_is_needed_and_once():
         kit.schema("bad")
 
 
-def test_sets_are_kept_within_bounds(monkeypatch: pytest.MonkeyPatch):
-    kept: dict[int, Toolkit] = {}
-    monkeypatch.setattr(module, "_kept", kept)
-    sets = [(Tool(str(number)),) for number in range(KEPT_TOOLKITS + 1)]
-    for tools in sets:
-        toolkit(tools)
-    assert [kit.tools for kit in kept.values()] == [sets[-1]]
-    many = tuple(Tool(str(number)) for number in range(MAX_KEPT_TOOLS + 1))
-    assert toolkit(many) is not toolkit(many)
+def test_sets_are_kept_within_bounds():
+    kits = Toolkits()
+    sets = [(Tool("f", "x" * (MAX_KEPT_BYTES - 1000)),) for _ in range(MAX_KEPT_TOTAL // MAX_KEPT_BYTES + 1)]
+    known = [kits.of(tools) for tools in sets]
+    assert kits.of(sets[-1]) is known[-1]
+    assert kits.of(sets[0]) is not known[0]
+
+
+@pytest.mark.parametrize("tool", [Tool("f", "x" * MAX_KEPT_BYTES), Tool("f", parameters={"a": object()})])
+def test_what_is_too_large_or_no_json_is_worked_out_each_time(tool: Tool):
+    tools = (tool,)
+    assert toolkit(tools) is not toolkit(tools)

@@ -10,7 +10,7 @@ import pytest
 from toolspeak.core.model import JSONValue, Tool
 from toolspeak.errors import UsageError
 from toolspeak.protocols import anthropic, gemini, ollama, openai_chat, openai_responses
-from toolspeak.protocols.kept_tools import KEPT, MAX_KEPT_BYTES, kept_tools
+from toolspeak.protocols.kept_tools import MAX_KEPT_BYTES, MAX_KEPT_TOTAL, kept_tools
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 FUNCTION = {"name": "weather", "description": "Tells the weather.", "parameters": SCHEMA}
@@ -86,9 +86,10 @@ def test_an_error_is_told_each_time():
 def test_no_more_are_kept_than_there_is_room_for():
     read = Reader()
     tools = kept_tools(read)
-    for number in range(KEPT + 1):
-        tools([str(number)])
-    tools(["1"])
-    assert read.times == KEPT + 1
-    tools(["0"])
-    assert read.times == KEPT + 2
+    large = [f"{number}{'x' * (MAX_KEPT_BYTES // 2)}" for number in range(MAX_KEPT_TOTAL // MAX_KEPT_BYTES * 2)]
+    for text in large:
+        tools([text])
+    tools([large[-1]])
+    assert read.times == len(large)
+    tools([large[0]])
+    assert read.times == len(large) + 1

@@ -7,17 +7,18 @@ read-only once they have been passed in. Above: `desk`, and the engine with all 
 
 from __future__ import annotations
 
+import msgspec
+
 from .model import Tool
 from .schema import ArgumentSchema
 
-__all__ = ["TEACHABLE", "Toolkit", "toolkit"]
+__all__ = ["TEACHABLE", "Toolkit", "Toolkits", "toolkit"]
 
 #: Kinds of tools that a prompt can teach.
 TEACHABLE = frozenset({"function", "custom"})
-#: Sets that are kept: some fifty agents, and for each what it offers and what of it can be read.
-KEPT_TOOLKITS = 128
-#: A larger set is worked out anew each time, so that a few of them do not fill the memory.
-MAX_KEPT_TOOLS = 512
+#: How much may be kept, by the JSON that the tools take, which is a fifth of the memory: the largest set, and all sets
+#: together. Coding agents send up to 75 kB. Anybody may send tools, so that a number of sets would be no bound.
+MAX_KEPT_BYTES, MAX_KEPT_TOTAL = 256 * 1024, 2 * 1024 * 1024
 
 
 class Toolkit:
@@ -48,17 +49,34 @@ class Toolkit:
         return schema
 
 
-#: By identity; each entry holds its tools, so their identity belongs to nobody else.
-_kept: dict[int, Toolkit] = {}
+class Toolkits:
+    """The sets that came last, by identity; each holds its tools, so their identity belongs to nobody else."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, Toolkit] = {}
+        self._bytes = 0
+
+    def of(self, tools: tuple[Tool, ...]) -> Toolkit:
+        """What is known of these tools."""
+        return self._kept.get(id(tools)) or self._new(tools)
+
+    def _new(self, tools: tuple[Tool, ...]) -> Toolkit:
+        kit, size = Toolkit(tools), _size(tools)
+        if size <= MAX_KEPT_BYTES:
+            self._bytes += size
+            if self._bytes > MAX_KEPT_TOTAL:
+                self._kept.clear()
+                self._bytes = size
+            self._kept[id(tools)] = kit
+        return kit
 
 
-def toolkit(tools: tuple[Tool, ...]) -> Toolkit:
-    """What is known of these tools."""
-    kit = _kept.get(id(tools))
-    if kit is None:
-        kit = Toolkit(tools)
-        if len(tools) <= MAX_KEPT_TOOLS:
-            if len(_kept) >= KEPT_TOOLKITS:
-                _kept.clear()
-            _kept[id(tools)] = kit
-    return kit
+def _size(tools: tuple[Tool, ...]) -> int:
+    """What the tools take as JSON; too much where they are none."""
+    try:
+        return len(msgspec.json.encode(tools))
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return MAX_KEPT_BYTES + 1
+
+
+toolkit = Toolkits().of

@@ -6,7 +6,6 @@ What comes again gives the very same tuple, so that whatever was worked out of i
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 from functools import wraps
 from typing import TypeAlias
@@ -17,10 +16,9 @@ from ..core.model import JSONValue, Tool, is_array
 
 __all__ = ["kept_tools"]
 
-#: Declarations that each protocol keeps: some fifty agents.
-KEPT = 64
-#: Larger ones are read anew each time; coding agents send up to 75 kB.
-MAX_KEPT_BYTES = 256 * 1024
+#: How much each protocol keeps, in JSON, which is a fifth of the memory: the largest declarations, and all together.
+#: Coding agents send up to 75 kB. Anybody may send tools, so that a number of declarations would be no bound.
+MAX_KEPT_BYTES, MAX_KEPT_TOTAL = 256 * 1024, 2 * 1024 * 1024
 
 _encode = msgspec.json.Encoder().encode
 _Decode: TypeAlias = Callable[[JSONValue], tuple[Tool, ...]]
@@ -28,7 +26,7 @@ _Decode: TypeAlias = Callable[[JSONValue], tuple[Tool, ...]]
 
 def kept_tools(decode: _Decode) -> _Decode:
     """The decoder of a `tools` field, which remembers what it read last."""
-    kept: OrderedDict[bytes, tuple[Tool, ...]] = OrderedDict()
+    kept: dict[bytes, tuple[Tool, ...]] = {}
 
     @wraps(decode)
     def decode_kept(value: JSONValue) -> tuple[Tool, ...]:
@@ -39,9 +37,9 @@ def kept_tools(decode: _Decode) -> _Decode:
         tools = decode(value)
         # Only what is plain JSON: other values may look the same on the wire, and are not.
         if tools and source and msgspec.json.decode(source) == value:
+            if sum(map(len, kept)) + len(source) > MAX_KEPT_TOTAL:
+                kept.clear()
             kept[source] = tools
-            if len(kept) > KEPT:
-                kept.popitem(last=False)
         return tools
 
     return decode_kept
