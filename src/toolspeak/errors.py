@@ -6,6 +6,7 @@ Three audiences, one tree::
     ├── UsageError              the caller made a mistake (status 400)
     │   ├── SchemaError         a tool's parameters are not a usable JSON schema
     │   ├── UnknownDialectError a dialect name that is not in the table
+    │   ├── NotKeptError        an earlier answer is meant that nobody has kept
     │   └── ConfigError         a setting that cannot be read or used
     ├── ModelError              the model or its upstream misbehaved (status 502)
     │   ├── ToolChoiceError     no answer that `tool_choice` allows, after all retries
@@ -29,6 +30,7 @@ __all__ = [
     "ConfigError",
     "FormatError",
     "ModelError",
+    "NotKeptError",
     "SchemaError",
     "ToolChoiceError",
     "ToolSignal",
@@ -70,6 +72,10 @@ class SchemaError(UsageError):
 
 class UnknownDialectError(UsageError):
     """A dialect name that the dialect table does not hold."""
+
+
+class NotKeptError(UsageError):
+    """The request means an earlier answer that nobody has kept."""
 
 
 class ConfigError(UsageError):

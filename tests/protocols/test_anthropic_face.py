@@ -29,6 +29,7 @@ from toolspeak.core.events import (
 from toolspeak.core.model import Message, Note, Opaque, Request, ToolCall, Usage
 from toolspeak.errors import (
     ConfigError,
+    NotKeptError,
     ToolChoiceError,
     ToolspeakError,
     UpstreamError,
@@ -437,3 +438,9 @@ def test_an_error_has_the_shape_and_status_that_clients_know(error: ToolspeakErr
     found, body = encode_error(error)
     assert found == status
     assert json.loads(body) == {"type": "error", "error": {"type": kind, "message": "x"}}
+
+
+@pytest.mark.requirement("G5")
+def test_a_thread_that_nobody_has_kept_is_an_error_that_makes_clients_send_everything():
+    status, body = encode_error(NotKeptError("x"))
+    assert (status, json.loads(body)["error"]["details"]) == (400, {"error_code": "thread_not_found"})

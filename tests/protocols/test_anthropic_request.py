@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +29,10 @@ from toolspeak.core.model import (
 )
 from toolspeak.errors import UsageError
 from toolspeak.protocols.anthropic import (
-    DEFAULT_MAX_TOKENS,
-    LOSSES,
-    MAX_CACHE_MARKS,
-    PROTOCOL,
     ROUTING_FIELDS,
     decode_request,
     encode_request,
+    needs_store,
     request_notes,
 )
 
@@ -324,204 +320,6 @@ def test_a_message_that_was_changed_is_sent_in_the_usual_order():
     ]
 
 
-# ------------------------------------------------------------------------------------------ from other protocols
-
-
-@pytest.mark.requirement("G3")
-def test_results_of_one_turn_are_sent_in_one_message():
-    messages = (
-        Message("tool", results=(ToolResult("a", "1", "f"),)),
-        Message("tool", results=(ToolResult("b", "2", "f"),)),
-        HI,
-    )
-    assert sent(Request("m", messages, protocol="openai_chat"))["messages"] == [
-        {
-            "role": "user",
-            "content": [
-                {"type": "tool_result", "tool_use_id": "a", "content": "1"},
-                {"type": "tool_result", "tool_use_id": "b", "content": "2"},
-            ],
-        },
-        USER,
-    ]
-    foreign = replace(messages[1], role="user", extra={"x": 1})
-    assert len(sent(Request("m", (messages[0], foreign)))["messages"]) == 2  # it says something besides
-    texts = (Message("tool", (TextPart("x"),)), Message("tool", (TextPart("y"),)))
-    assert sent(Request("m", texts))["messages"] == [{"role": "user", "content": [text("x"), text("y")]}]
-
-
-@pytest.mark.requirement("G3")
-def test_system_messages_go_where_the_service_takes_them():
-    rules, later = Message("system", (TextPart("a"),)), Message("system", (TextPart("c"),))
-    request = Request("m", (rules, Message("system", (TextPart("b"),)), HI, later), protocol="openai_chat")
-    wire = sent(request)
-    assert wire["system"] == [text("a"), text("b")]
-    assert wire["messages"] == [USER, {"role": "user", "content": "c"}]
-    assert "system_as_user" in codes(request)
-    seen = Request("m", (Message("system", (TextPart("a"), Media("image", "http://x/y"))), HI))
-    assert sent(seen)["system"] == "a"
-    assert "system_part_dropped" in codes(seen)
-
-
-@pytest.mark.requirement("G3")
-def test_ids_are_written_with_the_characters_that_the_service_takes():
-    calls = ("functions.f:0", "functions_f_0", "functions.f.0", "", "", "ok-1_A")
-    request = Request(
-        "m",
-        (
-            Message("assistant", calls=tuple(ToolCall("f", {}, one) for one in calls)),
-            *(Message("tool", results=(ToolResult(one, "x"),)) for one in calls),
-        ),
-        protocol="openai_chat",
-    )
-    wire = sent(request)["messages"]
-    ids = [block["id"] for block in wire[0]["content"]]
-    assert ids == [block["tool_use_id"] for block in wire[1]["content"]]
-    assert len(set(ids)) == len(ids)
-    assert all(re.fullmatch("[a-zA-Z0-9_-]+", one) for one in ids)
-    assert ids[-1] == "ok-1_A"
-    assert "call_id_changed" in codes(request)
-
-
-@pytest.mark.requirement("G3", "G5")
-def test_words_of_another_protocol_are_not_sent_but_for_that_of_the_cache():
-    foreign = {"detail": "low", **CACHED}
-    request = Request(
-        "m",
-        (
-            Message("user", (TextPart("hi", foreign), Opaque("reasoning", {"type": "reasoning"})), extra={"x": 1}),
-            Message("tool", results=(ToolResult("a", "1", extra=foreign),)),
-        ),
-        (Tool("f", extra={"strict": True, **CACHED}), Tool("s", kind="web_search", extra={"type": "web_search"})),
-        options=Options(9, extra={"user": "ann"}),
-        protocol="openai_chat",
-    )
-    assert sent(request) == {
-        "model": "m",
-        "max_tokens": 9,
-        "messages": [
-            {"role": "user", "content": [text("hi", **CACHED)]},
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "1", **CACHED}]},
-        ],
-        "tools": [{"name": "f", "input_schema": {"type": "object"}, **CACHED}],
-    }
-    assert codes(request) == ["opaque_dropped", "tool_dropped"]
-
-
-@pytest.mark.parametrize(
-    ("part", "code"),
-    [
-        (Media("audio", "data:audio/wav;base64,QUJD"), "media_dropped"),
-        (Media("video", "http://x/y.mp4"), "media_dropped"),
-        (Media("image", "data:image/svg+xml,<svg/>"), "media_dropped"),
-        (Media("file", "data:text/plain;base64,????"), "media_dropped"),
-        (Media("file", "data:text/plain;base64,/w=="), "media_dropped"),
-        (Opaque("signature", "abc"), "opaque_dropped"),
-    ],
-)
-def test_what_has_no_word_here_is_left_out_with_a_note(part: Any, code: str):
-    request = Request("m", (Message("user", (TextPart("hi"), part)),), options=Options(9))
-    assert sent(request)["messages"] == [USER]
-    assert codes(request) == [code]
-
-
-@pytest.mark.requirement("B10")
-def test_thinking_without_a_signature_is_left_out_with_a_note():
-    request = Request("m", (HI, Message("assistant", (), "hm"), Message("assistant", (TextPart("a"),), "hm")))
-    assert sent(request)["messages"] == [USER, {"role": "assistant", "content": "a"}]
-    assert codes(request)[:2] == ["reasoning_dropped", "empty_message_dropped"]
-
-
-@pytest.mark.requirement("D3")
-@pytest.mark.parametrize(
-    ("schema", "expected", "noted"),
-    [
-        (None, {"type": "object"}, []),
-        (True, {"type": "object"}, []),
-        ({"properties": {}}, {"properties": {}, "type": "object"}, []),
-        (
-            {"type": "object", "properties": {"a": {}}, "anyOf": [{"required": ["a"]}, 7]},
-            {"type": "object", "properties": {"a": {}}},
-            ["schema_loosened"],
-        ),
-        (
-            {"oneOf": [{"properties": {"a": {"type": "string"}}}, {"properties": {"a": {}, "b": {}}}], "allOf": 7},
-            {"type": "object", "properties": {"a": {"type": "string"}, "b": {}}},
-            ["schema_loosened"],
-        ),
-    ],
-)
-def test_schemas_are_sent_as_the_service_takes_them(schema: Any, expected: Any, noted: list[str]):
-    request = Request("m", (HI,), (Tool("f", parameters=schema),), options=Options(9), protocol="openai_chat")
-    assert sent(request)["tools"][0]["input_schema"] == expected
-    assert codes(request) == noted
-
-
-@pytest.mark.requirement("G3")
-def test_options_that_the_service_lacks_or_limits_are_noted():
-    options = Options(None, 1.7, 0.5, 7, ("\n", "END"), 3, ResponseFormat())
-    request = Request("m", (HI,), options=options)
-    wire = sent(request)
-    assert wire == {
-        "model": "m",
-        "max_tokens": DEFAULT_MAX_TOKENS,
-        "messages": [USER],
-        "temperature": 1.0,
-        "top_p": 0.5,
-        "stop_sequences": ["END"],
-    }
-    assert codes(request) == [
-        "max_tokens_set",
-        "temperature_lowered",
-        "stop_dropped",
-        "seed_dropped",
-        "n_dropped",
-        "response_format_dropped",
-    ]
-
-
-def test_what_came_by_this_protocol_goes_out_as_it_came():
-    fields = {"temperature": 1.7, "stop_sequences": ["\n"]}
-    tool = {"name": "f", "input_schema": {"anyOf": []}}
-    call = {"role": "assistant", "content": [{"type": "tool_use", "id": "a.b", "name": "f", "input": {}}]}
-    request = decode(**fields, tools=[tool], messages=[USER, call])
-    assert sent(request).items() >= {**fields, "tools": [tool], "messages": [USER, call]}.items()
-    assert request_notes(request) == ()
-
-
-def test_a_limit_leaves_room_for_thinking():
-    request = decode(max_tokens=None, thinking={"type": "enabled", "budget_tokens": 2000})
-    assert sent(request)["max_tokens"] == DEFAULT_MAX_TOKENS + 2000
-    assert sent(decode(max_tokens=None, thinking={"type": "adaptive"}))["max_tokens"] == DEFAULT_MAX_TOKENS
-    assert sent(decode(max_tokens=0))["max_tokens"] == 0
-
-
-@pytest.mark.requirement("G5")
-def test_of_too_many_marks_for_the_cache_the_last_are_sent():
-    def request(marks: int, **fields: Any) -> Request:
-        parts = [TextPart(str(at), CACHED) for at in range(marks)]
-        search = {"type": "search_result", "content": [text("z", **CACHED)]}
-        return Request(
-            "m",
-            (
-                Message("system", tuple(parts[1:3])),
-                Message("user", (*parts[3:], Opaque("search_result", search))),
-            ),
-            (Tool("f", extra=CACHED),),
-            options=Options(9, extra=fields),
-        )
-
-    four = request(MAX_CACHE_MARKS)
-    assert encode_request(four).count(b"cache_control") == MAX_CACHE_MARKS + 1  # and one that is only carried
-    five = request(MAX_CACHE_MARKS + 1)
-    wire = sent(five)
-    assert "cache_control" not in wire["tools"][0]
-    assert [block.get("cache_control") for block in wire["system"]] == [CACHED["cache_control"]] * 2
-    assert codes(five) == ["cache_control_dropped"]
-    assert "cache_control" not in sent(request(MAX_CACHE_MARKS, **CACHED))["tools"][0]
-    assert sent(five) == wire  # the request itself is as it was
-
-
 # --------------------------------------------------------------------------------------------------- tools and choice
 
 
@@ -737,251 +535,6 @@ def test_no_body_does_anything_but_decode_or_name_its_fault(fields: dict[str, An
     encode_request(request)
 
 
-# -------------------------------------------------------------------------------------------------------- round trips
-
-NAMES = st.sampled_from(["f", "get_weather", "run"])
-TEXTS = st.text(max_size=6)
-FILLED = st.text(min_size=1, max_size=6)
-IDS = st.sampled_from(["toolu_a", "toolu_b", "call-1"])
-EXTRA = st.dictionaries(st.sampled_from(["x_one", "x_two"]), st.none() | st.integers(0, 9) | TEXTS, max_size=2)
-MEDIA = st.builds(
-    Media,
-    st.sampled_from(["image", "audio", "video", "file"]),
-    st.sampled_from(["http://x/y", "data:image/png;base64,QQ==", "data:text/plain;base64,QUJD", "data:x,y"]),
-    EXTRA,
-)
-OPAQUE = st.sampled_from([Opaque("search_result", {"type": "search_result", "x": 1}), Opaque("signature", "abc")])
-SIGNED = st.just(Opaque("thinking", THOUGHT))
-PARTS = st.lists(st.builds(TextPart, TEXTS, EXTRA) | MEDIA | OPAQUE, max_size=3).map(tuple)
-ARGUMENTS = st.dictionaries(TEXTS, st.integers(0, 9) | TEXTS | st.none(), max_size=2)
-NOTES = st.sampled_from([(), (Note("trailing_comma"),)])
-CALLS = st.lists(st.builds(ToolCall, NAMES, ARGUMENTS, IDS, NOTES), max_size=2).map(tuple)
-RESULTS = st.lists(
-    st.builds(ToolResult, IDS, TEXTS, TEXTS, st.booleans(), st.lists(MEDIA | OPAQUE, max_size=1).map(tuple), EXTRA),
-    min_size=1,
-    max_size=2,
-).map(tuple)
-MESSAGE = (
-    st.builds(Message, st.sampled_from(["system", "user"]), PARTS, name=TEXTS, extra=EXTRA)
-    | st.builds(Message, st.just("system"), PARTS, extra=st.just({"toolspeak_inline": True}))
-    | st.builds(Message, st.just("assistant"), PARTS, TEXTS, CALLS)
-    | st.builds(Message, st.just("assistant"), st.tuples(SIGNED, st.builds(TextPart, FILLED)), st.just("hm"), CALLS)
-    | st.builds(Message, st.sampled_from(["tool", "user"]), PARTS, results=RESULTS)
-)
-TOOL = st.builds(
-    Tool,
-    NAMES,
-    TEXTS,
-    st.sampled_from([None, {"type": "object"}, {"anyOf": [{"properties": {"a": {}}}]}]),
-    st.booleans(),
-    st.sampled_from(["function", "custom"]),
-    st.sampled_from(["", "fs"]),
-    st.fixed_dictionaries({}, optional={"strict": st.booleans(), "cache_control": st.just({"type": "ephemeral"})}),
-) | st.just(Tool("bash", kind="bash_20250124", extra={"type": "bash_20250124", "name": "bash"}))
-CHOICE = st.builds(
-    ToolChoice, st.sampled_from(["auto", "none", "required"]), st.lists(NAMES, max_size=2).map(tuple), st.booleans()
-) | st.builds(ToolChoice, st.just("named"), NAMES.map(lambda name: (name,)), st.booleans())
-FORMAT = st.none() | st.builds(
-    ResponseFormat, st.none() | st.just(SCHEMA), st.sampled_from(["", "x"]), st.none() | st.booleans()
-)
-NUMBERS = st.none() | st.floats(0, 2)
-OPTIONS = st.builds(
-    Options,
-    st.none() | st.integers(1, 9),
-    NUMBERS,
-    NUMBERS,
-    st.none() | st.integers(0, 9),
-    st.lists(st.sampled_from(["a", "\n", ""]), max_size=2).map(tuple),
-    st.integers(1, 3),
-    FORMAT,
-    st.just({}) | st.just({"top_k": 1}),
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "metadata": st.just({"user_id": "u"}),
-            "api_base": TEXTS,
-            "output_config": st.just({"effort": "low"}),
-        },
-    ),
-)
-REQUEST = st.builds(
-    Request,
-    TEXTS,
-    st.lists(MESSAGE, max_size=4).map(lambda found: (*found, HI)),
-    st.lists(TOOL, max_size=3).map(tuple),
-    CHOICE,
-    st.booleans(),
-    OPTIONS,
-    st.just(""),
-)
-replace = msgspec.structs.replace
-
-
-def on_messages(change: Callable[[Message], Message]) -> Callable[[Request], Request]:
-    return lambda request: replace(request, messages=tuple(map(change, request.messages)))
-
-
-def on_tools(change: Callable[[Tool], Tool]) -> Callable[[Request], Request]:
-    return lambda request: replace(request, tools=tuple(map(change, request.tools)))
-
-
-def on_options(change: Callable[[Options], Options]) -> Callable[[Request], Request]:
-    return lambda request: replace(request, options=change(request.options))
-
-
-def on_parts(lost: Callable[[Any], bool]) -> Callable[[Request], Request]:
-    def kept(parts: Any) -> Any:
-        return tuple(part for part in parts if not lost(part))
-
-    def change(message: Message) -> Message:
-        results = tuple(replace(result, parts=kept(result.parts)) for result in message.results)
-        return replace(message, parts=kept(message.parts), results=results)
-
-    return on_messages(change)
-
-
-def nameless(message: Message) -> Message:
-    results = tuple(replace(result, name="") for result in message.results)
-    return replace(message, name="", results=results)
-
-
-def unsigned(message: Message) -> Message:
-    signed = any(isinstance(part, Opaque) and part.kind == "thinking" for part in message.parts)
-    return message if signed else replace(message, reasoning="")
-
-
-def empty_messages(request: Request) -> Request:
-    kept = tuple(one for one in request.messages if one.parts or one.calls or one.results)
-    return replace(request, messages=kept)
-
-
-def system_messages(request: Request) -> Request:
-    """Those before all others are one, of nothing but text. The later ones are the user's."""
-    prompt: tuple[Any, ...] = ()
-    rest: list[Message] = []
-    for message in request.messages:
-        unmarked = message.role == "system" and "toolspeak_inline" not in message.extra
-        if unmarked and not rest:
-            prompt += tuple(part for part in message.parts if isinstance(part, TextPart))
-        else:
-            rest.append(replace(message, role="user") if unmarked else message)
-    return replace(request, messages=((Message("system", prompt), *rest) if prompt else tuple(rest)))
-
-
-def tool_messages(request: Request) -> Request:
-    merged: list[Message] = []
-    together = False
-    for message in request.messages:
-        answers = message.role == "tool" or (message.role == "user" and message.results and not message.parts)
-        if answers and together:
-            before = merged[-1]
-            order = "".join("r" * len(one.results) + "p" * len(one.parts) for one in (before, message))
-            if "toolspeak_order" in before.extra:
-                order = before.extra["toolspeak_order"] + "r" * len(message.results) + "p" * len(message.parts)
-            merged[-1] = replace(
-                before,
-                parts=before.parts + message.parts,
-                results=before.results + message.results,
-                extra={"toolspeak_order": order} if "pr" in order else {},
-            )
-        else:
-            merged.append(message)
-        together = bool(answers)
-    named = [
-        replace(one, role="user" if one.parts or not one.results else "tool") if one.role in ("tool", "user") else one
-        for one in merged
-    ]
-    return replace(request, messages=tuple(named))
-
-
-def loosened(tool: Tool) -> Tool:
-    if not isinstance(tool.parameters, dict) or "anyOf" not in tool.parameters:
-        return tool
-    return replace(tool, parameters={"type": "object", "properties": {"a": {}}})
-
-
-def allowed(request: Request) -> Request:
-    choice = request.tool_choice
-    if choice.mode == "named":
-        return request
-    if choice.mode == "none" or not choice.allowed:
-        return replace(request, tool_choice=replace(choice, allowed=()))
-    tools = tuple(tool for tool in request.tools if tool.name in choice.allowed)
-    return replace(request, tools=tools, tool_choice=replace(choice, allowed=()))
-
-
-def parallel(request: Request) -> Request:
-    choice = request.tool_choice
-    return replace(request, tool_choice=ToolChoice("none")) if choice.mode == "none" else request
-
-
-def form(options: Options) -> Options:
-    given = options.response_format
-    return replace(options, response_format=ResponseFormat(given.schema) if given and given.schema else None)
-
-
-def functions(tool: Tool) -> Tool:
-    return replace(tool, kind="function") if tool.kind == "custom" else tool
-
-
-#: Each loss of `LOSSES` as what it does to a request, in the order in which they come.
-SUFFERED: dict[str, Callable[[Request], Request]] = {
-    "protocol": lambda request: replace(request, protocol=PROTOCOL),
-    "names": on_messages(nameless),
-    "empty text": on_parts(lambda part: isinstance(part, TextPart) and not part.text),
-    "opaque part": on_parts(lambda part: isinstance(part, Opaque) and isinstance(part.data, str)),
-    "media": on_parts(
-        lambda part: isinstance(part, Media) and (part.kind in ("audio", "video") or part.url == "data:x,y")
-    ),
-    "reasoning": on_messages(unsigned),
-    "empty message": empty_messages,
-    "several system messages": system_messages,
-    "tool messages": tool_messages,
-    "call notes": on_messages(lambda one: replace(one, calls=tuple(replace(call, notes=()) for call in one.calls))),
-    "custom tool": on_tools(functions),
-    "namespace": on_tools(lambda tool: replace(tool, namespace="")),
-    "side effects": on_tools(lambda tool: replace(tool, side_effects=False)),
-    "tool without a schema": on_tools(
-        lambda tool: (
-            replace(tool, parameters={"type": "object"}) if tool.kind == "function" and not tool.parameters else tool
-        )
-    ),
-    "schema of choices": on_tools(loosened),
-    "allowed tools": allowed,
-    "tool_choice without tools": lambda request: (
-        request if request.tools else replace(request, tool_choice=ToolChoice())
-    ),
-    "parallel under none": parallel,
-    "max_tokens": on_options(lambda one: replace(one, max_tokens=one.max_tokens or DEFAULT_MAX_TOKENS)),
-    "temperature": on_options(
-        lambda one: replace(one, temperature=one.temperature if one.temperature is None else min(1, one.temperature))
-    ),
-    "stop": on_options(lambda one: replace(one, stop=tuple(word for word in one.stop if word.strip()))),
-    "seed and n": on_options(lambda one: replace(one, seed=None, n=1)),
-    "format": on_options(form),
-    "routing fields": on_options(
-        lambda one: replace(one, extra={key: value for key, value in one.extra.items() if key not in ROUTING_FIELDS})
-    ),
-    "grammar": on_options(lambda one: replace(one, grammar={}, extra={**one.extra, **one.grammar})),
-}
-#: Losses that only other requests suffer; each has a test of its own above.
-ELSEWHERE = {"words of another protocol", "ids", "cache marks"}
-
-
-@pytest.mark.requirement("G2", "G3")
-@given(REQUEST)
-def test_a_request_comes_back_as_it_went_but_for_the_listed_losses(request: Request):
-    expected = request
-    for suffer in SUFFERED.values():
-        expected = suffer(expected)
-    assert again(request) == expected
-    assert again(expected) == expected
-
-
-def test_every_listed_loss_is_tested():
-    assert {loss.name for loss in LOSSES if loss.half == "request"} == SUFFERED.keys() | ELSEWHERE
-
-
 # ------------------------------------------------------------------------------------------------------- real clients
 
 CLIENTS = Path(__file__).parents[3] / "shared" / "clients" / "requests.jsonl"
@@ -1031,3 +584,20 @@ def plain(wire: dict[str, Any]) -> dict[str, Any]:
             return wire | {"content": words}
         case _:
             return wire
+
+
+@pytest.mark.requirement("G5")
+@pytest.mark.parametrize(
+    ("thread", "needed"),
+    [
+        ({"type": "continue", "previous_message_id": "msg_1"}, True),
+        ({"type": "create"}, False),
+        (None, False),
+        ("continue", False),
+    ],
+)
+def test_a_request_that_goes_on_with_a_thread_needs_a_store(thread: Any, needed: bool):
+    body = {"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "x"}], "thread": thread}
+    request = decode_request(body)
+    assert needs_store(request) is needed
+    assert not needs_store(msgspec.structs.replace(request, protocol="openai_chat"))

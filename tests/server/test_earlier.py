@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.server.asgi import Parrot, Team, ask, bearer, line, run
+from tests.server.live import QUESTION, RESULTS, Two, live
 
 SAID = "A text that the model wrote before."
 USER = {"role": "user", "content": "Hello?"}
@@ -65,3 +66,31 @@ def test_a_name_that_means_nothing_to_the_caller_is_an_error(case: str):
     status, message = run(converse())
     assert status == 400
     assert "not kept here" in message
+
+
+@pytest.mark.requirement("G4", "G5")
+def test_anthropic_s_tool_runner_finds_out_that_threads_are_not_kept():
+    anthropic = pytest.importorskip("anthropic")
+    called: list[tuple[str, str]] = []
+
+    @anthropic.beta_tool
+    def get_weather(city: str, days: int) -> str:
+        """The weather of the next days."""
+        called.append(("get_weather", city))
+        return RESULTS["get_weather"]
+
+    @anthropic.beta_tool
+    def get_time(city: str) -> str:
+        """What time it is in a city."""
+        called.append(("get_time", city))
+        return RESULTS["get_time"]
+
+    model = Two()
+    with live(model) as place, anthropic.Anthropic(base_url=place.url, api_key="none", max_retries=0) as client:
+        messages: Any = [{"role": "user", "content": QUESTION}]
+        tools: Any = [get_weather, get_time]
+        runner = client.beta.messages.tool_runner(model="m", max_tokens=500, messages=messages, tools=tools)
+        last = runner.until_done()
+    assert sorted(called) == [("get_time", "Oslo"), ("get_weather", "Oslo")]
+    assert "windy" in last.content[0].text
+    assert len(model.asked) == 2

@@ -1,15 +1,23 @@
 """Anthropic's Messages API, which Claude's clients and many servers speak: the four halves of its codec.
 
-Requests: `decode_request`, `encode_request`, and `request_notes`, which tells what could not be sent. Replies of an
-upstream: `ReplyDecoder`, `decode_error`. Replies to a client: `ReplyEncoder`, `encode_reply`, `encode_error`. What
-cannot be carried is listed in `LOSSES`. Above: `upstreams`, `client`, the server. Below: the modules `anthropic_*`.
+Requests: `decode_request`, `encode_request`, `request_notes` (what could not be sent), and `needs_store` (whether one
+means what only a store of earlier answers can tell). Replies of an upstream: `ReplyDecoder`, `decode_error`. Replies
+to a client: `ReplyEncoder`, `encode_reply`, `encode_error`. What cannot be carried is listed in `LOSSES`.
+Above: `upstreams`, `client`, the server. Below: the modules `anthropic_*`.
 """
 
 from __future__ import annotations
 
 from .anthropic_face import ReplyEncoder, decode_error, encode_error, encode_reply
 from .anthropic_reply import ReplyDecoder
-from .anthropic_request import DEFAULT_MAX_TOKENS, MAX_CACHE_MARKS, decode_request, encode_request, request_notes
+from .anthropic_request import (
+    DEFAULT_MAX_TOKENS,
+    MAX_CACHE_MARKS,
+    decode_request,
+    encode_request,
+    needs_store,
+    request_notes,
+)
 from .anthropic_wire import CACHE_CONTROL, PROTOCOL
 from .common import ROUTING_FIELDS, Loss
 
@@ -28,6 +36,7 @@ __all__ = [
     "encode_error",
     "encode_reply",
     "encode_request",
+    "needs_store",
     "request_notes",
 ]
 

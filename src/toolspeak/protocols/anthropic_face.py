@@ -25,7 +25,7 @@ from ..core.events import (
     UsageSeen,
 )
 from ..core.model import JSONObject, JSONValue, Opaque, Request, Usage, is_array, is_object
-from ..errors import ToolspeakError
+from ..errors import NotKeptError, ToolspeakError
 from .anthropic_blocks import (
     CITATIONS,
     STOP,
@@ -330,4 +330,7 @@ def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failur
 def encode_error(error: ToolspeakError) -> tuple[int, bytes]:
     """The status and body that tell a client of an error; an upstream's own status is passed on."""
     status = status_of(error)
-    return status, to_wire({"type": "error", "error": {"type": error_type(status), "message": str(error)}})
+    told: JSONObject = {"type": error_type(status), "message": str(error)}
+    if isinstance(error, NotKeptError):  # the SDKs then send the whole conversation
+        told["details"] = {"error_code": "thread_not_found"}
+    return status, to_wire({"type": "error", "error": told})

@@ -28,7 +28,7 @@ from .common import (
 )
 from .lost import lost_fields
 
-__all__ = ["DEFAULT_MAX_TOKENS", "MAX_CACHE_MARKS", "decode_request", "encode_request", "request_notes"]
+__all__ = ["DEFAULT_MAX_TOKENS", "MAX_CACHE_MARKS", "decode_request", "encode_request", "needs_store", "request_notes"]
 
 #: The service insists on a limit; this much every model can write, and it holds a file of ordinary length.
 DEFAULT_MAX_TOKENS = 8192
@@ -45,6 +45,15 @@ _KNOWN = (
 ).split()
 #: Words in `extra` that are ours.
 _MARKS = frozenset({_BESIDE, _OLD_FORMAT, _CHOICE})
+
+
+def needs_store(request: Request) -> bool:
+    """Whether a request goes on with a thread, so that only a store can tell its tools and what was said before.
+
+    The SDKs' tool runners begin a thread unasked; one that is not found they begin anew, with the whole conversation.
+    """
+    thread = request.options.extra.get("thread") if request.protocol == PROTOCOL else None
+    return is_object(thread) and thread.get("type") == "continue"
 
 
 def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:

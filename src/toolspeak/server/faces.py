@@ -15,7 +15,7 @@ import msgspec
 
 from ..core.events import Event
 from ..core.model import JSONValue, Note, Request
-from ..errors import ToolspeakError, UsageError
+from ..errors import NotKeptError, ToolspeakError
 
 __all__ = ["Encoder", "Face", "face"]
 
@@ -57,11 +57,11 @@ class Face(msgspec.Struct, frozen=True):
         """Refuse what nobody can answer.
 
         Raises:
-            UsageError: the request speaks of an earlier answer that nobody has kept.
+            NotKeptError: the request speaks of an earlier answer that nobody has kept.
         """
         if self.needs_store(request) and not (upstream == self.name and plan in _UNTOUCHED):
-            hint = "send the whole conversation in `input`, and not in the background"
-            raise UsageError("earlier responses are not kept here", hint=hint)
+            hint = "send the whole conversation, and not in the background"
+            raise NotKeptError("earlier responses are not kept here", hint=hint)
 
 
 #: Plans with which an upstream of the same protocol gets what its own client would send.
