@@ -119,7 +119,8 @@ def _failures(task: Task, here: Place, ended: Ended) -> list[str]:
     made = here.folder / "made.txt"
     written = made.read_text(encoding="utf-8") if made.exists() else None
     asked = here.relay.asked()
-    refused = sorted({f"{each.method} {each.path}: {each.status}" for each in asked if each.status >= 400})
+    refusals = [each for each in asked if each.status >= 400 and task.expected.encode() not in each.reply]
+    refused = sorted({f"{each.method} {each.path}: {each.status}" for each in refusals})
     found = {
         f"it was still running after {task.seconds:.0f} seconds": ended.timed_out,
         f"it ended with {ended.status}": ended.status != 0 and not ended.timed_out,

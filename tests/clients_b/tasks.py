@@ -54,6 +54,8 @@ class Task:
     #: How it tells the calls of the past, where it does so in words of its own.
     past: str = ""
     seconds: float = 120
+    #: What an answer says that the client knows how to go on from.
+    expected: str = "\0"
     #: How often the answer must have been printed.
     times: int = 1
 
@@ -211,7 +213,7 @@ TASKS: tuple[Task, ...] = (
     ),
     Task("openai (JavaScript), chat", "openai", "openai", _node("js_sdks", "openai"), OWN, _CHAT, _BOTH, times=2),
     Task("openai (JavaScript), Responses", "openai", "openai", _node("js_sdks", "responses"), OWN, _RESPONSES, _BOTH, times=2),
-    Task("anthropic (JavaScript)", "anthropic", "anthropic", _node("js_sdks", "anthropic"), OWN, _MESSAGES, _BOTH, times=2),
+    Task("anthropic (JavaScript)", "anthropic", "anthropic", _node("js_sdks", "anthropic"), OWN, _MESSAGES, _BOTH, expected="thread_not_found", times=2),
     Task("google-genai (JavaScript)", "google-genai", "google-genai", _node("js_sdks", "google"), OWN, _GEMINI, _BOTH, times=2),
     Task("ollama (JavaScript)", "ollama", "ollama", _node("js_sdks", "ollama"), OWN, "Ollama", _BOTH, times=2),
     Task("OpenAI Agents (JavaScript)", "openai-agents", "openai-agents", _node("js_sdks", "agents"), OWN, _RESPONSES, _BOTH, times=2),
