@@ -15,7 +15,7 @@ Above: the client and every server face. Below: everything else in `core`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias, assert_never
+from typing import TypeAlias
 
 import msgspec
 
@@ -215,16 +215,13 @@ class Engine:
         return actions
 
     def _frame(self, current: _Attempt, event: UsageSeen | Finish | Failure) -> list[Action]:
-        match event:
-            case UsageSeen(usage):
-                current.usage = usage
-            case Finish(reason):
-                current.reason = current.reason if current.over else reason
-            case Failure():
-                current.failure = None if current.over else event
-                return [Stop(current.number), *self.end(current.number)]
-            case _:
-                assert_never(event)
+        if isinstance(event, UsageSeen):
+            current.usage = event.usage
+        elif isinstance(event, Finish):
+            current.reason = current.reason if current.over else event.reason
+        else:
+            current.failure = None if current.over else event
+            return [Stop(current.number), *self.end(current.number)]
         return []
 
     @staticmethod

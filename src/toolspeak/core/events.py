@@ -218,17 +218,19 @@ class _Folder:
         self._failure: Failure | None = None
 
     def add(self, event: Event) -> None:
-        # Nearly all events of a stream are of these two kinds.
+        # Nearly all events of a stream are of the first two kinds, and every answer holds the others.
         if isinstance(event, TextDelta):
             self._text.append(event.text)
         elif isinstance(event, CallArgs):
             self._open[event.index].fragments.append(event.fragment)
+        elif isinstance(event, UsageSeen):
+            self._usage = event.usage
+        elif isinstance(event, Finish):
+            self._finish = event.reason
         else:
             self._add_rarer(event)
 
-    def _add_rarer(
-        self, event: ReasoningDelta | CallStart | CallEnd | Judged | Noted | OpaqueSeen | UsageSeen | Finish | Failure
-    ) -> None:
+    def _add_rarer(self, event: ReasoningDelta | CallStart | CallEnd | Judged | Noted | OpaqueSeen | Failure) -> None:
         match event:
             case ReasoningDelta(text):
                 self._reasoning.append(text)
@@ -240,17 +242,8 @@ class _Folder:
                 self._candidates.append(candidate)
             case Noted(note):
                 self._notes.append(note)
-            case _:
-                self._add_frame(event)
-
-    def _add_frame(self, event: OpaqueSeen | UsageSeen | Finish | Failure) -> None:
-        match event:
             case OpaqueSeen(part):
                 self._opaque.append(part)
-            case UsageSeen(usage):
-                self._usage = usage
-            case Finish(reason):
-                self._finish = reason
             case Failure():
                 self._failure = event
             case _:

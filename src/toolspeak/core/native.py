@@ -8,7 +8,6 @@ same builder as every other call, so that nothing behind this module knows where
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import assert_never
 
 from .builder import CallBuilder
 from .desk import Desk
@@ -114,18 +113,14 @@ class NativeCalls:
 
     def feed(self, event: CallStart | CallArgs | CallEnd) -> list[Event]:
         """A call begins, goes on or ends."""
-        match event:
-            case CallStart():
-                self._start(event)
-            case CallArgs(index, fragment):
-                if index in self._open:
-                    self._open[index].feed(fragment)
-            case CallEnd(index):
-                # One that lacks something waits for the end of the answer, which says whether it was cut.
-                if index in self._open and self._open[index].whole():
-                    self._end(index, cut=False)
-            case _:
-                assert_never(event)
+        call = self._open.get(event.index)
+        if isinstance(event, CallStart):
+            self._start(event)
+        elif call is not None and isinstance(event, CallArgs):
+            call.feed(event.fragment)
+        elif call is not None and call.whole():
+            # One that lacks something waits for the end of the answer, which says whether it was cut.
+            self._end(event.index, cut=False)
         return self._collect()
 
     def _start(self, event: CallStart) -> None:
@@ -147,12 +142,10 @@ class NativeCalls:
         return [self._numbered(event) for event in self._desk.collect()]
 
     def _numbered(self, event: Event) -> Event:
-        match event:
-            case CallArgs(index, fragment):
-                return CallArgs(index + self._first, fragment)
-            case CallStart(index, name):
-                return CallStart(index + self._first, name, self._ids[index])
-            case CallEnd(index, valid, notes):
-                return CallEnd(index + self._first, valid, notes)
-            case _:
-                return event
+        if isinstance(event, CallArgs):
+            return CallArgs(event.index + self._first, event.fragment)
+        if isinstance(event, CallStart):
+            return CallStart(event.index + self._first, event.name, self._ids[event.index])
+        if isinstance(event, CallEnd):
+            return CallEnd(event.index + self._first, event.valid, event.notes)
+        return event
