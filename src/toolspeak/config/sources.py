@@ -29,6 +29,8 @@ _LARGEST_FILE = 1024 * 1024
 _TABLES = ("providers", "models", "upstreams", "aliases")
 #: Tables that say where requests go: not from a file that nobody has trusted.
 _TRUSTED_TABLES = ("upstreams", "aliases")
+#: Variables of ours that set nothing here: where the file is, and what a client shows to a server.
+_NO_SETTINGS = ("TOOLSPEAK_CONFIG", "TOOLSPEAK_KEY")
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
@@ -67,7 +69,7 @@ def _environment_layer(environment: Mapping[str, str], notes: list[Note]) -> Lay
     for variable, text in sorted(environment.items()):
         name = variable.removeprefix("TOOLSPEAK_").lower()
         # An empty variable is one that was not set: containers pass them on like that.
-        if name == variable.lower() or not text or variable == "TOOLSPEAK_CONFIG":
+        if name == variable.lower() or not text or variable in _NO_SETTINGS:
             continue
         if variable == "TOOLSPEAK_OVERRIDES":
             tables = _overrides_in(text)
