@@ -8,6 +8,7 @@ the command line, by way of `run`. Below: `app`, `workers`, `wire`.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import shutil
@@ -38,6 +39,8 @@ __all__ = ["Manner", "Server", "bound", "raise_file_limit", "serve"]
 _log = logging.getLogger("toolspeak.server")
 #: Connections that wait to be accepted. The system may allow fewer.
 _BACKLOG = 4096
+#: New objects after which garbage is looked for; a request makes some hundreds, which are gone with it.
+_NEW_OBJECTS = 10_000
 #: Files that are open besides connections: the log, the state, the loop, libraries.
 _OTHER_FILES = 128
 #: Each client may need a connection upstream.
@@ -240,6 +243,9 @@ def _answer(
         server_header=False,
         proxy_headers=False,  # nobody asks who the client is, and looking takes time with every request
     )
+    # What was loaded stays: looking through it for garbage would hold up everybody, every thousand requests.
+    gc.freeze()
+    gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
     Server(config, app, remake, manner, worker, board, listening).run(sockets)
 
 
