@@ -75,6 +75,7 @@ async def fleet(home: Path, upstream: Server, *flags: str) -> AsyncIterator[Flee
     configure(home, upstream, "m")
     key = Keys(FileState(home / "state.json")).new("root", admin=True)[1]
     environment = {"HOME": str(home), "TOOLSPEAK_CONFIG": str(home / "config.toml"), "PATH": os.environ["PATH"]}
+    environment["TMPDIR"] = str(home)
     environment["TOOLSPEAK_STATE_FILE"] = str(home / "state.json")
     command = [sys.executable, "-m", "toolspeak", "serve", "--port", "0", "--workers", "2", *flags]
     process = await asyncio.create_subprocess_exec(
@@ -133,6 +134,11 @@ def is_over(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] == "Z"
     except FileNotFoundError:
         return True
+
+
+def left_behind(folder: Path) -> list[Path]:
+    """What the workers told each other, and nobody took away."""
+    return list(folder.glob("toolspeak-*"))
 
 
 async def ended(process: int) -> None:
@@ -198,6 +204,7 @@ def test_signals_reach_every_worker_and_a_stream_is_told_to_its_end(tmp_path: Pa
             story.go.set()
             assert b"[DONE]" in await reader.read()
             assert await server.process.wait() == 0
+            assert left_behind(tmp_path) == []
             writer.close()
 
     run(scenario())
@@ -235,6 +242,7 @@ def test_workers_whose_parent_was_killed_end_too(tmp_path: Path):
             await server.process.wait()
             for each in workers:
                 await ended(each)
+            assert left_behind(tmp_path) == []
 
     run(scenario())
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -41,6 +42,10 @@ class Board:
             os.replace(half, self._file)
         except OSError as error:  # a full disk stops no request
             _log.warning("the numbers of this worker could not be told to the others: %s", error)
+
+    def remove(self) -> None:
+        """Take the whole board away: nobody is left who would."""
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def others(self) -> tuple[Numbers, ...]:
         """What everybody else has counted, as far as they have told: once a second."""

@@ -154,6 +154,9 @@ class Server(uvicorn.Server):
     def _orphaned(self) -> None:
         assert self._loop is not None and self._worker is not None
         self._loop.remove_reader(self._worker.parent)
+        if self._board is not None:
+            board, self._board = self._board, None
+            board.remove()
         self.wind_down()
 
     async def on_tick(self, counter: int) -> bool:
