@@ -51,8 +51,8 @@ check: $(STAMP) ## format, lint, types, import direction
 	@$(BIN)/pyright
 	@$(BIN)/lint-imports --no-cache --no-logo
 
-docs: $(STAMP) ## write what is made from tables: the dialects of the documentation, the triggers of refusals
-	@$(BIN)/python scripts/dialect_table.py
+docs: $(STAMP) ## write what is made from tables: dialects and clients in the documentation, the triggers of refusals
+	@$(BIN)/python scripts/tables.py
 	@$(BIN)/python scripts/refusal_triggers.py
 
 format: $(STAMP) ## rewrite the files as `make check` wants them
