@@ -526,6 +526,25 @@ def _check_choice(request: Request, plan: Plan) -> None:
 
 
 def _traced(attempt: _Attempt) -> AttemptTrace:
+    reasoning, candidates, notes = _told(attempt)
+    return AttemptTrace(
+        phase=attempt.phase.name,
+        request=attempt.request,
+        raw="".join(attempt.raw),
+        reasoning=reasoning,
+        candidates=candidates,
+        notes=notes,
+        finish_reason=attempt.reason,
+        usage=attempt.usage,
+        fault=attempt.fault,
+    )
+
+
+def _told(attempt: _Attempt) -> tuple[str, tuple[Candidate, ...], tuple[Note, ...]]:
+    """What was thought, judged and noted in an answer, without putting its calls together."""
+    if attempt.phase.reads == "relay":  # nobody has looked at its calls but whoever folds them
+        reply = attempt.reply()
+        return reply.reasoning, reply.candidates, reply.notes
     reasoning: list[str] = []
     candidates: list[Candidate] = []
     notes: list[Note] = []
@@ -538,14 +557,4 @@ def _traced(attempt: _Attempt) -> AttemptTrace:
             notes.append(event.note)
         elif type(event) is CallEnd:
             notes.extend(event.notes)
-    return AttemptTrace(
-        phase=attempt.phase.name,
-        request=attempt.request,
-        raw="".join(attempt.raw),
-        reasoning="".join(reasoning),
-        candidates=tuple(candidates),
-        notes=tuple(notes),
-        finish_reason=attempt.reason,
-        usage=attempt.usage,
-        fault=attempt.fault,
-    )
+    return "".join(reasoning), tuple(candidates), tuple(notes)
