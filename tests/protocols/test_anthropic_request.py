@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-import re
-from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,7 +29,6 @@ from toolspeak.protocols.anthropic import (
     ROUTING_FIELDS,
     decode_request,
     encode_request,
-    needs_store,
     request_notes,
 )
 
@@ -533,71 +529,3 @@ def test_no_body_does_anything_but_decode_or_name_its_fault(fields: dict[str, An
     except UsageError:
         return
     encode_request(request)
-
-
-# ------------------------------------------------------------------------------------------------------- real clients
-
-CLIENTS = Path(__file__).parents[3] / "shared" / "clients" / "requests.jsonl"
-#: The file stands for long lists by their beginning and this.
-LEFT_OUT = re.compile(r"<\d+ more>")
-
-
-def real_requests() -> list[Any]:
-    if not CLIENTS.is_file():
-        return []
-    rows = [json.loads(line) for line in CLIENTS.read_text(encoding="utf-8").splitlines()]
-    return [
-        pytest.param(complete(row["body"]), id=f"{at}-{row['client']}")
-        for at, row in enumerate(rows)
-        if row["path"].startswith("/v1/messages")
-    ]
-
-
-def complete(value: Any) -> Any:
-    match value:
-        case list():
-            return [complete(item) for item in value if not (isinstance(item, str) and LEFT_OUT.fullmatch(item))]
-        case dict():
-            return {key: complete(item) for key, item in value.items()}
-        case _:
-            return value
-
-
-@pytest.mark.skipif(not CLIENTS.is_file(), reason="the shared requests are not beside the checkout")
-@pytest.mark.requirement("G4")
-@pytest.mark.parametrize("body", real_requests())
-def test_what_real_clients_send_is_understood_and_survives(body: dict[str, Any]):
-    request = decode_request(json.dumps(body).encode())
-    assert len(request.messages) == len(body["messages"]) + ("system" in body)
-    assert [tool.name for tool in request.tools] == [tool["name"] for tool in body.get("tools", [])]
-    wire = sent(request)
-    assert wire["messages"] == [plain(one) for one in body["messages"]]
-    for key in body.keys() - {"messages", "stream", "tool_choice"}:
-        assert wire[key] == body[key]
-    assert again(request) == SUFFERED["max_tokens"](request)
-
-
-def plain(wire: dict[str, Any]) -> dict[str, Any]:
-    """A single text in a list goes out as that text."""
-    match wire["content"]:
-        case [{"type": "text", "text": words, **rest}] if not rest:
-            return wire | {"content": words}
-        case _:
-            return wire
-
-
-@pytest.mark.requirement("G5")
-@pytest.mark.parametrize(
-    ("thread", "needed"),
-    [
-        ({"type": "continue", "previous_message_id": "msg_1"}, True),
-        ({"type": "create"}, False),
-        (None, False),
-        ("continue", False),
-    ],
-)
-def test_a_request_that_goes_on_with_a_thread_needs_a_store(thread: Any, needed: bool):
-    body = {"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "x"}], "thread": thread}
-    request = decode_request(body)
-    assert needs_store(request) is needed
-    assert not needs_store(msgspec.structs.replace(request, protocol="openai_chat"))
