@@ -241,7 +241,7 @@ CALLS = st.lists(
 
 @pytest.mark.requirement("G2", "G3")
 @given(
-    TEXT, TEXT, CALLS, st.builds(Usage, *[st.integers(0, 99)] * 3), st.sampled_from(["stop", "length"]), st.randoms()
+    TEXT, TEXT, CALLS, st.builds(Usage, *[st.integers(0, 99)] * 4), st.sampled_from(["stop", "length"]), st.randoms()
 )
 def test_stream_and_answer_mean_the_same_and_come_back(
     text: str, reasoning: str, calls: list[ToolCall], usage: Usage, reason: FinishReason, chance: Any

@@ -430,7 +430,7 @@ CARRIED = st.lists(
     CARRIED,
     CALLS,
     st.booleans(),
-    st.builds(Usage, *[st.integers(0, 99)] * 3),
+    st.builds(Usage, *[st.integers(0, 99)] * 4),
     st.sampled_from(["stop", "length"]),
     st.randoms(),
 )
