@@ -18,6 +18,7 @@ _COMMANDS = {
     "config": "toolspeak.cli.config",
     "doctor": "toolspeak.cli.doctor",
     "env": "toolspeak.cli.env",
+    "eval": "toolspeak.cli.eval",
     "keys": "toolspeak.cli.keys",
     "launch": "toolspeak.cli.launch",
     "parse": "toolspeak.cli.parse",

@@ -1,0 +1,357 @@
+"""`toolspeak eval`: measure how well a model calls tools, in one setting or several.
+
+A thin face over `toolspeak.evaluation`; it decides nothing itself. The table goes to stdout, progress to stderr, files
+into a folder. Exit status: 0 every case has an answer; 1 nobody was there to answer; 2 the command line is wrong;
+3 some cases ended in an error; 130 it was stopped. After 1, 3 and 130 the same command goes on where this one ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+from typing import get_args
+
+import click
+import msgspec
+
+from .. import __version__
+from ..client import AsyncClient
+from ..config import Config, shown_url
+from ..core.strategy import DEFAULT_RETRIES, MOST_RETRIES, Emulation, Mode, Settings
+from ..dialects.table import dialect as dialect_named
+from ..evaluation.bfcl_files import CATEGORIES
+from ..evaluation.cases import Case, Suite, choose
+from ..evaluation.journal import Journal, Record, Setting
+from ..evaluation.report import Report, markdown, plain, rows_of
+from ..evaluation.runner import Run
+from ..evaluation.statistics import ALL
+from ._io import CliError, write_json
+from .config import loaded, usage_errors
+from .first_run import prepare
+
+__all__ = ["command"]
+
+_NOBODY, _SOME_ERRORS, _STOPPED = 1, 3, 130
+#: More cases at a time than this only wait for each other.
+_MOST_PARALLEL = 256
+#: Seconds for one answer, its retries included: a slow machine may think for minutes.
+_PATIENCE = 300.0
+#: Tokens of one answer: enough for any call of the suites and some thinking, and an end for a model that rambles.
+_MOST_TOKENS = 2048
+#: Lines of progress where there is no terminal.
+_MOST_LINES = 10
+
+_EXAMPLES = """\b
+Examples:
+  toolspeak eval --model ollama:qwen3:8b
+  toolspeak eval --model openai:m --base-url http://127.0.0.1:9000/v1 --mode off --mode force
+  toolspeak eval --model embedded: --mode force --plan inline --plan envelope --limit 5 --parallel 1
+  toolspeak eval --suite bfcl --category simple_python --limit 50 --model ollama:qwen3:8b --dialect hermes
+
+\b
+Exit status: 0 every case has an answer, 1 nobody answered, 2 the command line is wrong, 3 some cases ended in an
+error, 130 stopped. After 1, 3 and 130 the same command goes on.
+"""
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    """The command line."""
+
+    model: str
+    base_url: str
+    suite: str
+    category: tuple[str, ...]
+    mode: tuple[Mode, ...]
+    plan: tuple[str, ...]
+    dialect: tuple[str, ...]
+    marks: tuple[str, ...]
+    limit: int | None
+    seed: int
+    parallel: int
+    timeout: float
+    retries: int
+    temperature: float
+    max_tokens: int
+    out: str
+    as_json: bool
+
+
+@click.command("eval", epilog=_EXAMPLES)
+@click.option("--model", metavar="PROVIDER:MODEL", default="", help="The model; by default the configured one.")
+@click.option("--base-url", metavar="URL", default="", help="Where it is, if not at its provider's own host.")
+@click.option(
+    "--suite", type=click.Choice(["builtin", "bfcl"]), default="builtin", show_default=True, help="The cases."
+)
+@click.option("--category", multiple=True, metavar="NAME", help="Only these cases; may be given several times.")
+@click.option("--mode", multiple=True, type=click.Choice(get_args(Mode)), default=["auto"], help="Several: each.")
+@click.option(
+    "--plan",
+    multiple=True,
+    type=click.Choice(["auto", *get_args(Emulation)]),
+    default=["auto"],
+    help="How to emulate; several: each.",
+)
+@click.option("--dialect", multiple=True, metavar="NAME", default=["auto"], help="How calls look; several: each.")
+@click.option(
+    "--marks",
+    multiple=True,
+    type=click.Choice(["auto", "nonce", "fixed"]),
+    default=["auto"],
+    help="Whether calls carry a nonce; several: each.",
+)
+@click.option("--limit", type=click.IntRange(1), help="At most so many cases, from all categories alike.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Decides which ones a limit leaves.")
+@click.option(
+    "--parallel", type=click.IntRange(1, _MOST_PARALLEL), default=4, show_default=True, help="Cases at a time."
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=_PATIENCE,
+    show_default=True,
+    help="Seconds for one answer.",
+)
+@click.option(
+    "--retries",
+    type=click.IntRange(0, MOST_RETRIES),
+    default=DEFAULT_RETRIES,
+    show_default=True,
+    help="How often a wrong answer is asked for again.",
+)
+@click.option("--temperature", type=click.FloatRange(0, 2), default=0.0, show_default=True, help="Of the model.")
+@click.option("--max-tokens", type=click.IntRange(1), default=_MOST_TOKENS, show_default=True, help="Of one answer.")
+@click.option("--out", metavar="FOLDER", default="toolspeak-eval", show_default=True, help="Where results are kept.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(**given: object) -> None:
+    """Measure how well a model calls tools through toolspeak.
+
+    The builtin suite has 30 tasks and needs nothing. The suite `bfcl` has 2351 cases of the Berkeley Function-Calling
+    Leaderboard; its files are fetched once. Modes, plans, dialects and marks are combined: each combination is
+    measured. Every finished case is kept at once. A run that was stopped goes on with the same command.
+    """
+    asked = msgspec.convert(given, _Asked)
+    with usage_errors():
+        config = loaded()
+        model = asked.model or config.model
+        if not model:
+            raise CliError("which model?", hint="name one with --model provider:model")
+        suite = _suite(asked, config)
+        settings = _settings(asked, model, config, suite)
+        cases = choose(_wanted(asked, suite), asked.limit, asked.seed)
+        journal = _journal(asked.out)
+        stopped, nobody = _measured(asked, config, suite, journal, settings, cases)
+    report = _report(asked, suite, journal, settings, cases)
+    _write(Path(asked.out), report)
+    _show(report, asked)
+    errors = sum(row.scores[ALL].errors for row in report.rows)
+    if stopped:
+        done = sum(row.scores[ALL].cases for row in report.rows)
+        click.echo(
+            f"stopped: {done} of {len(settings) * len(cases)} cases are kept; the same command goes on", err=True
+        )
+        sys.exit(_STOPPED)
+    if errors:
+        _tell_errors(journal, settings, cases, errors)
+        sys.exit(_NOBODY if nobody else _SOME_ERRORS)
+
+
+# ---- what is asked
+
+
+def _suite(asked: _Asked, config: Config) -> Suite:
+    if asked.suite == "builtin":
+        from ..evaluation.builtin import Builtin
+
+        return Builtin()
+    from ..evaluation.bfcl import Bfcl
+    from ..evaluation.bfcl_files import DISTRIBUTION, VERSION, find, obtain
+
+    files = find(config.cache_folder)
+    if files is None:
+        click.echo(f"fetching the files of {DISTRIBUTION} {VERSION}, 2 MB, once, into {config.cache_folder}", err=True)
+        files = obtain(config.cache_folder, config.environment())
+    return Bfcl(files, [name for name in asked.category if name in CATEGORIES])
+
+
+def _wanted(asked: _Asked, suite: Suite) -> list[Case]:
+    """The cases of the categories asked for."""
+    there = dict.fromkeys(case.category for case in suite.cases)
+    known = list(CATEGORIES) if asked.suite == "bfcl" else list(there)
+    unknown = [name for name in asked.category if name not in known]
+    if unknown:
+        raise CliError(f"there is no category `{unknown[0]}` in {suite.name}", hint=f"use {', '.join(known)}")
+    return [case for case in suite.cases if not asked.category or case.category in asked.category]
+
+
+def _settings(asked: _Asked, model: str, config: Config, suite: Suite) -> list[Setting]:
+    """Every combination; those that make no difference count once."""
+    for name in asked.dialect:
+        if name != "auto":
+            dialect_named(name)
+    made: dict[Setting, None] = {}
+    for mode, plan, dialect, marks in product(asked.mode, asked.plan, asked.dialect, asked.marks):
+        # With mode off nothing is emulated, so that how to emulate says nothing.
+        chosen = {"plan": plan, "dialect": dialect} if mode != "off" else {}
+        fields = {name: value for name, value in chosen.items() if value != "auto"}
+        whole = {
+            "suite": suite.name,
+            "version": suite.version,
+            "model": model,
+            "base_url": shown_url(asked.base_url),
+            "mode": mode,
+            "marks": marks if mode != "off" else "auto",
+            "retries": asked.retries,
+            "temperature": asked.temperature,
+            "max_tokens": asked.max_tokens,
+            "others": _others(config, model),
+            **fields,
+        }
+        made[msgspec.convert(whole, Setting)] = None
+    return list(made)
+
+
+#: Settings that a run gives itself.
+_OWN = frozenset({"mode", "plan", "dialect", "marks", "retries", "probe"})
+
+
+def _others(config: Config, model: str) -> tuple[str, ...]:
+    """What the configuration changes besides: answers under other settings must not be mixed."""
+    usual, mine = Settings(), config.settings_for(model)
+    names = (name for name in Settings.__struct_fields__ if name not in _OWN)
+    return tuple(f"{name}={getattr(mine, name)}" for name in names if getattr(mine, name) != getattr(usual, name))
+
+
+def _journal(out: str) -> Journal:
+    try:
+        Path(out).mkdir(parents=True, exist_ok=True)
+        return Journal(Path(out) / "cases.jsonl")
+    except OSError as error:
+        hint = "name another folder with --out"
+        raise CliError(f"results cannot be kept in `{out}`: {error.strerror or error}", hint=hint) from None
+
+
+# ---- the run
+
+
+def _measured(
+    asked: _Asked, config: Config, suite: Suite, journal: Journal, settings: Sequence[Setting], cases: Sequence[Case]
+) -> tuple[bool, bool]:
+    """Ask what is not finished. Says whether it was stopped, and whether nobody was there."""
+    model = settings[0].model
+    if model.startswith("embedded:") and not asked.base_url:
+        prepare(config, model.partition(":")[2])
+    client = AsyncClient(model, base_url=asked.base_url, config=config)
+    with _progress() as heard:
+        run = Run(client, suite, journal, parallel=asked.parallel, timeout=asked.timeout, heard=heard)
+        missing = len(list(run.missing(settings, cases)))
+        heard.begin(missing, len(settings) * len(cases))
+
+        async def ask() -> None:
+            async with client:
+                await run.run(settings, cases)
+
+        try:
+            asyncio.run(ask())
+        except KeyboardInterrupt:
+            return True, False
+    return False, run.given_up or (missing > 0 and not run.answered)
+
+
+class _Lines:
+    """Progress in lines, where there is no terminal."""
+
+    def __init__(self) -> None:
+        self._total = self._done = self._right = 0
+
+    def begin(self, missing: int, total: int) -> None:
+        self._total = missing
+        kept = f", {total - missing} are finished already" if missing != total else ""
+        click.echo(f"{missing} cases to ask{kept}", err=True)
+
+    def __call__(self, record: Record) -> None:
+        self._done += 1
+        self._right += record.correct
+        if self._done == self._total or self._done % max(1, self._total // _MOST_LINES) == 0:
+            self.show()
+
+    def show(self) -> None:
+        click.echo(f"{self._done} of {self._total} asked, {self._right} right", err=True)
+
+
+class _Bar(_Lines):
+    """Progress as a bar."""
+
+    def __init__(self, update: Callable[[int, int, str], None]) -> None:
+        super().__init__()
+        self._update = update
+
+    def __call__(self, record: Record) -> None:
+        self._done += 1
+        self._right += record.correct
+        self._update(self._done, self._total, f"{self._right} right")
+
+
+@contextmanager
+def _progress() -> Generator[_Lines]:
+    if not sys.stderr.isatty():
+        yield _Lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("")
+        yield _Bar(lambda done, total, told: bar.update(task, completed=done, total=total, description=told))
+
+
+# ---- what came of it
+
+
+def _report(
+    asked: _Asked, suite: Suite, journal: Journal, settings: Sequence[Setting], cases: Sequence[Case]
+) -> Report:
+    names = [case.id for case in cases]
+    return Report(
+        suite=suite.name,
+        suite_version=suite.version,
+        toolspeak=__version__,
+        model=settings[0].model,
+        base_url=settings[0].base_url,
+        seed=asked.seed,
+        when=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        rows=rows_of(((setting, journal.of(setting, names)) for setting in settings), len(cases)),
+    )
+
+
+def _write(folder: Path, report: Report) -> None:
+    from ..evaluation.chart import chart
+
+    pages = {
+        "results.json": msgspec.json.format(msgspec.json.encode(plain(report)), indent=2).decode() + "\n",
+        "results.md": markdown(report),
+        "results.svg": chart(report),
+    }
+    for name, text in pages.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _show(report: Report, asked: _Asked) -> None:
+    if asked.as_json:
+        write_json(plain(report), indent=2)
+        return
+    click.echo(markdown(report), nl=False)
+    click.echo(f"kept in {asked.out}: cases.jsonl, results.json, results.md, results.svg", err=True)
+
+
+def _tell_errors(journal: Journal, settings: Sequence[Setting], cases: Sequence[Case], count: int) -> None:
+    """How many cases ended in an error, and the first of them."""
+    names = [case.id for case in cases]
+    first = next(each for setting in settings for each in journal.of(setting, names) if each.error)
+    click.echo(f"error: {count} cases ended in an error; the first, {first.case}: {first.error}", err=True)
+    click.echo("hint: the same command asks these again", err=True)

@@ -1,0 +1,240 @@
+"""The leaderboard as a suite: its format, its checker, and how its files come here."""
+
+from __future__ import annotations
+
+import json
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolspeak import ToolCall, UsageError
+from toolspeak.config import load
+from toolspeak.evaluation import bfcl_files
+from toolspeak.evaluation.bfcl import Bfcl, tool_of
+from toolspeak.evaluation.bfcl_files import CATEGORIES, BfclFiles, FilesError, obtain
+from toolspeak.evaluation.cases import Answer
+from toolspeak.upstreams.wheels import Order, Unreachable
+
+#: Written for these tests, in the format of the leaderboard.
+FUNCTION: dict[str, Any] = {
+    "name": "shop.order",
+    "description": "Order something.",
+    "parameters": {
+        "type": "dict",
+        "properties": {
+            "item": {"type": "string", "description": "What."},
+            "price": {"type": "float", "description": "At most.", "default": 1.5},
+            "size": {"type": "tuple", "items": {"type": "float"}},
+            "extra": {"type": "dict", "properties": {"note": {"type": "any"}}},
+        },
+        "required": ["item"],
+    },
+}
+ENTRY = {"question": [[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Order tea."}]]}
+#: A checker with the face of theirs; it imports what theirs imports, and compares exactly.
+CHECKER = """
+from bfcl_eval.constants.enums import Language
+from bfcl_eval.constants.model_config import MODEL_CONFIG_MAPPING
+
+def ast_checker(functions, output, expected, language, category, model):
+    assert language is Language.PYTHON
+    assert MODEL_CONFIG_MAPPING[model].underscore_to_dot
+    if len(output) != len(expected):
+        return {"valid": False, "error": ["Wrong number of functions."], "error_type": "wrong_count"}
+    for made, wanted in zip(output, expected):
+        for name, accepted in wanted.items():
+            given = made[name.replace(".", "_")]
+            if any(given.get(key, "") not in values for key, values in accepted.items()):
+                return {"valid": False, "error": ["Invalid value.", {"given": given}], "error_type": "value_error"}
+    return {"valid": True, "error": []}
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> BfclFiles:
+    package = tmp_path / "bfcl_eval"
+    for folder in ("constants", "eval_checker/ast_eval", "data/possible_answer"):
+        (package / folder).mkdir(parents=True)
+    (package / "constants/enums.py").write_text("class Language:\n    PYTHON = 'python'\n")
+    (package / "constants/model_config.py").write_text("raise ImportError('the SDKs of all vendors')\n")
+    (package / "eval_checker/ast_eval/ast_checker.py").write_text(CHECKER)
+    for category in CATEGORIES:
+        entries = [{"id": f"{category}_{number}", **ENTRY, "function": [FUNCTION]} for number in range(2)]
+        truth = [
+            {"id": each["id"], "ground_truth": [{"shop.order": {"item": ["tea"], "price": [2, ""]}}]}
+            for each in entries
+        ]
+        name = f"BFCL_v4_{category}.json"
+        (package / "data" / name).write_text("\n".join(map(json.dumps, entries)))
+        if category != "irrelevance":
+            (package / "data/possible_answer" / name).write_text("\n".join(map(json.dumps, truth)) + "\n")
+    return BfclFiles(tmp_path, "fixture")
+
+
+def test_cases_are_read_with_their_messages_and_tools(files: BfclFiles):
+    suite = Bfcl(files)
+    assert (suite.name, suite.version, len(suite.cases)) == ("bfcl", "fixture", 12)
+    assert {case.category for case in suite.cases} == set(CATEGORIES)
+    first = suite.cases[0]
+    assert [(message.role, message.text) for message in first.messages] == [
+        ("system", "Be brief."),
+        ("user", "Order tea."),
+    ]
+    assert [case.category for case in Bfcl(files, ["parallel"]).cases] == ["parallel"] * 2
+
+
+def test_a_function_becomes_a_tool_in_the_words_of_json_schema():
+    tool = tool_of(FUNCTION)
+    assert tool.name == "shop_order"
+    assert tool.description == "Order something. Note that the provided function is in Python 3 syntax."
+    properties = tool.parameters["properties"]
+    assert tool.parameters["type"] == "object"
+    assert properties["price"] == {
+        "type": "number",
+        "format": "float",
+        "description": "At most. This is a float type value.",
+        "default": 1.5,
+    }
+    assert (properties["size"]["type"], properties["size"]["items"]["type"]) == ("array", "number")
+    assert properties["extra"]["properties"]["note"]["type"] == "string"
+    assert FUNCTION["parameters"]["type"] == "dict"  # the checker wants it as it was
+
+
+@pytest.mark.parametrize(
+    ("category", "arguments", "fault"),
+    [
+        ("simple_python", {"item": "tea"}, ""),
+        ("live_multiple", {"item": "tea", "price": 2}, ""),
+        ("parallel", {"item": "milk"}, "value_error"),
+        ("simple_python", None, "wrong_count"),
+        ("irrelevance", None, ""),
+        ("irrelevance", {"item": "tea"}, "irrelevance_error:decoder_success"),
+    ],
+)
+def test_the_checker_of_the_package_decides(files: BfclFiles, category: str, arguments: Any, fault: str):
+    suite = Bfcl(files, [category])
+    calls = () if arguments is None else (ToolCall("shop_order", arguments),)
+    found = suite.judge(suite.cases[0], 0, Answer(calls, "text"))
+    assert (found.correct, found.fault) == (not fault, fault)
+
+
+def test_a_checker_that_stumbles_over_an_answer_finds_it_wrong(files: BfclFiles):
+    suite = Bfcl(files)
+    found = suite.judge(suite.cases[0], 0, Answer((ToolCall("other", {}),)))
+    assert (found.correct, found.fault) == (False, "checker_failed")
+
+
+def test_nothing_of_the_package_is_left_behind(files: BfclFiles):
+    path = list(sys.path)
+    Bfcl(files)
+    assert not [name for name in sys.modules if name.startswith("bfcl_eval")]
+    assert sys.path == path
+
+
+def test_what_is_not_there_is_told(files: BfclFiles):
+    with pytest.raises(UsageError, match="no category `nothing`"):
+        Bfcl(files, ["nothing"])
+    (files.folder / "bfcl_eval/data/BFCL_v4_multiple.json").write_text("no JSON\n")
+    with pytest.raises(UsageError, match=r"BFCL_v4_multiple\.json"):
+        Bfcl(files)
+
+
+# ---- how the files come here
+
+
+def wheel_of(files: BfclFiles, target: Path) -> Path:
+    with zipfile.ZipFile(target, "w") as wheel:
+        for member in bfcl_files._MEMBERS:  # pyright: ignore[reportPrivateUsage]
+            source = files.folder / "bfcl_eval" / member
+            wheel.writestr(f"bfcl_eval/{member}", source.read_bytes() if source.exists() else b"")
+    return target
+
+
+@pytest.mark.parametrize("shape", ["wheel", "folder"])
+def test_files_are_fetched_once_checked_and_kept(
+    files: BfclFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: str
+):
+    wheel = wheel_of(files, tmp_path / "x.whl")
+    unpacked = tmp_path / "unpacked"
+    zipfile.ZipFile(wheel).extractall(unpacked)
+    monkeypatch.setattr(bfcl_files, "_SHA256", bfcl_files._digest(unpacked))  # pyright: ignore[reportPrivateUsage]
+    asked: list[Order] = []
+
+    def closed(order: Order) -> Path:
+        raise Unreachable("closed")
+
+    def way(order: Order) -> Path:
+        asked.append(order)
+        return wheel if shape == "wheel" else unpacked
+
+    cache = tmp_path / "cache"
+    first = obtain(cache, {}, (closed, way))
+    assert obtain(cache, {}, (closed, way)) == first
+    assert [(order.name, order.version) for order in asked] == [("bfcl-eval", bfcl_files.VERSION)]
+    assert len(Bfcl(first).cases) == 12
+    assert [each.name for each in cache.iterdir()] == [f"bfcl-eval-{bfcl_files.VERSION}"]
+    (first.folder / "bfcl_eval/data/BFCL_v4_multiple.json").write_text("changed")
+    assert bfcl_files.kept(cache) is None
+    assert obtain(cache, {}, (way,)) == first
+    assert bfcl_files.kept(cache) == first
+
+
+def test_other_files_are_not_kept(files: BfclFiles, tmp_path: Path):
+    wheel = wheel_of(files, tmp_path / "x.whl")
+    with pytest.raises(FilesError, match="its hash differs"):
+        obtain(tmp_path / "cache", {}, (lambda order: wheel,))
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_files_that_cannot_be_had_are_an_error_with_a_way_out(tmp_path: Path):
+    def closed(order: Order) -> Path:
+        raise Unreachable("the line is dead")
+
+    with pytest.raises(FilesError, match=r"the line is dead.*pip install --no-deps bfcl-eval"):
+        obtain(tmp_path / "cache", {}, (closed,))
+    (tmp_path / "file").touch()
+    with pytest.raises(FilesError, match="cannot be kept"):
+        obtain(tmp_path / "file", {}, (closed,))
+    (tmp_path / "bad.whl").write_text("no archive")
+    with pytest.raises(FilesError, match="cannot be kept"):
+        obtain(tmp_path / "cache", {}, (lambda order: tmp_path / "bad.whl",))
+
+
+# ---- the leaderboard itself, where its files are
+
+
+REAL = bfcl_files.find(load().cache_folder)
+needs_files = pytest.mark.skipif(
+    REAL is None, reason="the files of bfcl-eval are not in the cache; `toolspeak eval --suite bfcl` fetches them"
+)
+
+
+@needs_files
+def test_the_leaderboards_own_cases_are_judged_by_its_own_checker():
+    assert REAL is not None
+    suite = Bfcl(REAL)
+    sizes = {name: sum(case.category == name for case in suite.cases) for name in CATEGORIES}
+    assert sizes == {
+        "simple_python": 400,
+        "multiple": 200,
+        "parallel": 200,
+        "irrelevance": 240,
+        "live_simple": 258,
+        "live_multiple": 1053,
+    }
+    case = next(case for case in suite.cases if case.id == "simple_python_0")
+    table = [
+        ({"base": 10, "height": 5}, ""),
+        ({"base": 10, "height": 5, "unit": "Units"}, ""),
+        ({"base": 10, "height": 6}, "value_error:others"),
+        ({"base": 10}, "simple_function_checker:missing_required"),
+        ({"base": 10, "height": "5"}, "type_error:simple"),
+    ]
+    for arguments, fault in table:
+        found = suite.judge(case, 0, Answer((ToolCall("calculate_triangle_area", arguments),)))
+        assert (found.correct, found.fault) == (not fault, fault)
+    dotted = next(case for case in suite.cases if case.id == "simple_python_1")
+    assert suite.judge(dotted, 0, Answer((ToolCall("math_factorial", {"number": 5}),))).correct

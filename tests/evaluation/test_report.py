@@ -1,0 +1,88 @@
+"""What came of a run, for people and for machines: a table, JSON and a picture that every reader can open."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import msgspec
+import pytest
+
+from toolspeak.evaluation.chart import chart
+from toolspeak.evaluation.journal import Record, Setting
+from toolspeak.evaluation.report import Report, markdown, plain, rows_of
+
+OFF = Setting("builtin", "1", "openai:m", mode="off")
+FORCE = Setting("builtin", "1", "openai:m", mode="force", plan="inline", dialect="hermes")
+FOUND = [
+    (OFF, [Record(OFF, "1", "single", True, requests=1, seconds=0.25), Record(OFF, "2", "none", True, requests=1)]),
+    (FORCE, [Record(FORCE, "1", "single", False, "no_call", requests=3, retries=2, input_tokens=9, output_tokens=4)]),
+]
+
+
+def report(model: str = "openai:m", chosen: int = 2, found: object = FOUND) -> Report:
+    rows = rows_of(found, chosen)  # type: ignore[arg-type]
+    return Report("builtin", "1", "0.1.0", model, "http://127.0.0.1/v1", 7, "2031-01-01 00:00 UTC", rows)
+
+
+def test_the_table_has_a_line_for_each_setting_and_category():
+    lines = markdown(report()).splitlines()
+    assert lines[0] == "# openai:m at http://127.0.0.1/v1"
+    assert "| off | all | 2 of 2 (100.0%) | 34.2% to 100.0% | 0 | 2 | 0 | 0 / 0 | 0.12 |" in lines
+    assert "|  | single | 1 of 1 (100.0%) | 20.7% to 100.0% | 0 | 1 | 0 | 0 / 0 | 0.25 |" in lines
+    assert "| force inline hermes | all | 0 of 1 (0.0%) | 0.0% to 79.3% | 0 | 3 | 2 | 9 / 4 | 0.00 |" in lines
+
+
+def test_what_is_not_finished_is_told():
+    assert "Not finished: force inline hermes, 1 of 2 cases have an answer." in markdown(report())
+    assert not report().complete
+    whole = report(found=FOUND[:1])
+    assert whole.complete
+    assert "Not finished" not in markdown(whole)
+
+
+def test_a_case_that_ended_in_an_error_is_not_finished():
+    failed = [(OFF, [Record(OFF, "1", "single", False, "error", error="gone")])]
+    assert not report(chosen=1, found=failed).complete
+
+
+def test_a_name_cannot_leave_its_cell():
+    shown = markdown(report("a|b\nc"))
+    assert shown.splitlines()[0].startswith("# a\\|b c")
+
+
+def test_as_json_everything_is_there():
+    said = msgspec.json.decode(msgspec.json.encode(plain(report())))
+    assert (said["complete"], said["seed"], said["suite"]) == (False, 7, "builtin")
+    off, force = said["rows"]
+    assert (off["label"], off["scores"]["all"]["correct"], off["chosen"]) == ("off", 2, 2)
+    assert force["scores"]["all"]["faults"] == {"no_call": 1}
+    assert force["setting"]["dialect"] == "hermes"
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.mark.parametrize("model", ["openai:m", '<a href="x">&amp;', "\x00\x1b[1m\ud800", "x" * 500, "模型"])
+def test_the_picture_is_well_formed_whatever_the_model_is_called(model: str):
+    tree = ET.fromstring(chart(report(model)).encode())
+    assert tree.tag == f"{SVG}svg"
+    width, height = float(tree.attrib["width"]), float(tree.attrib["height"])
+    for bar in tree.iter(f"{SVG}rect"):
+        assert 0 <= float(bar.get("x", "0")) + float(bar.attrib["width"]) <= width
+        assert float(bar.get("y", "0")) + float(bar.attrib["height"]) <= height
+
+
+def test_the_picture_has_a_bar_and_an_interval_for_each_line_of_the_table():
+    tree = ET.fromstring(chart(report()))
+    bars = [each for each in tree.iter(f"{SVG}rect") if "x" in each.attrib]
+    assert [float(each.attrib["width"]) for each in bars] == [460.0, 460.0, 460.0, 0.0, 0.0]
+    assert len(list(tree.iter(f"{SVG}path"))) == 5
+    told = [each.text for each in tree.iter(f"{SVG}text")]
+    assert told.count("100% (1 of 1)") == 2
+    assert "0% (0 of 1)" in told
+
+
+def test_a_report_without_records_is_still_a_page_and_a_picture():
+    empty = report(found=[(OFF, [])])
+    assert "| off | all | 0 of 0 (0.0%) | 0.0% to 100.0% |" in markdown(empty)
+    ET.fromstring(chart(empty))
