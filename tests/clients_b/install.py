@@ -7,6 +7,7 @@ it from the Python index, so nothing but Python is needed. Above: `run`. Below: 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -42,6 +43,8 @@ def install(name: str) -> None:
         CannotInstallError: it could not be done.
     """
     package = PACKAGES[name]
+    if sys.version_info < package.python:
+        raise CannotInstallError(f"it needs Python {'.'.join(map(str, package.python))}")
     if package.index == "npm":
         _install(Package("node", "pip", (NODE,)))
     _install(package)
@@ -83,5 +86,5 @@ def _run(command: list[str], folder: Path | None = None, env: dict[str, str] | N
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CannotInstallError(f"`{command[0]}`: {error}") from None
     if done.returncode:
-        lines = [line for line in (done.stderr or done.stdout).splitlines() if "error" in line.lower()]
+        lines = [line for line in (done.stderr or done.stdout).splitlines() if re.search("error (?!code)", line, re.I)]
         raise CannotInstallError((lines or ["no reason was given"])[0].strip()[:200])

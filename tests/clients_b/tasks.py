@@ -26,6 +26,8 @@ class Package:
     #: The kind of index: `pip` or `npm`.
     index: str
     pins: tuple[str, ...]
+    #: The least version of Python that will do.
+    python: tuple[int, int] = (3, 11)
 
     @property
     def version(self) -> str:
@@ -84,6 +86,7 @@ PACKAGES = {
         Package("pi", "npm", ("@mariozechner/pi-coding-agent@0.73.1",)),
         Package("continue", "npm", ("@continuedev/cli@1.5.47",)),
         Package("copilot", "npm", ("@github/copilot@1.0.102",)),
+        Package("mistral-vibe", "pip", ("mistral-vibe==3.0.2",), (3, 12)),
         Package("aider", "pip", ("aider-chat==0.86.2",)),
     )
 }  # fmt: skip
@@ -198,6 +201,14 @@ TASKS: tuple[Task, ...] = (
             {"view": {"path": "{folder}/secret.txt"}},
             {"create": {"path": "{folder}/made.txt", "file_text": "{word}\n"}},
         ),
+        _CHAT,
+    ),
+    Task(
+        "Mistral Vibe",
+        "mistral-vibe",
+        "mistral-vibe",
+        ("--auto-approve", "-p", "{errand}"),
+        _either({"read_file": {"path": "secret.txt"}}, {"write_file": {"path": "made.txt", "content": "{word}\n"}}),
         _CHAT,
     ),
     Task(
