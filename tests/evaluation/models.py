@@ -11,10 +11,7 @@ from toolspeak import CallArgs, CallEnd, CallStart, Event, Finish, Request, Text
 from toolspeak.evaluation.builtin import Builtin, Round
 
 SUITE = Builtin()
-ROUNDS: dict[str, tuple[Round, ...]] = {
-    case.messages[0].text: SUITE._rounds[case.id]  # pyright: ignore[reportPrivateUsage]
-    for case in SUITE.cases
-}
+ROUNDS: dict[str, tuple[Round, ...]] = {case.messages[0].text: SUITE.rounds[case.id] for case in SUITE.cases}
 USAGE = UsageSeen(Usage(20, 10))
 
 
@@ -33,7 +30,11 @@ def knows(request: Request) -> Sequence[Event]:
     task, number = asked(request)
     wanted = ROUNDS[task][number]
     if not wanted.calls:
-        return [TextDelta(f"Here you are: {', '.join(wanted.says)}."), USAGE, Finish("stop")]
+        return [
+            TextDelta(f"Only one of them, {' or '.join(wanted.says)}, is right here; I have not used it."),
+            USAGE,
+            Finish("stop"),
+        ]
     made = [(each.name, _arguments(each.arguments)) for each in wanted.calls]
     return _native(made) if request.tools else _fenced(request, made)
 

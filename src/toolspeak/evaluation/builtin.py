@@ -8,7 +8,6 @@ results of calls stand in the data. Pure but for reading its own file. Above: th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from importlib.resources import files
 
 import msgspec
@@ -56,36 +55,27 @@ class Builtin:
 
     name = "builtin"
 
-    @cached_property
-    def _file(self) -> _File:
-        return msgspec.json.decode(files(__package__).joinpath("builtin.json").read_bytes(), type=_File)
-
-    @property
-    def version(self) -> str:
-        """Changes whenever a task does."""
-        return self._file.version
-
-    @cached_property
-    def cases(self) -> Sequence[Case]:
-        """All tasks."""
-        tools = {name: Tool(name, each["description"], each["parameters"]) for name, each in self._file.tools.items()}
-        return tuple(
+    def __init__(self) -> None:
+        text = files("toolspeak.evaluation").joinpath("builtin.json").read_bytes()
+        file = msgspec.json.decode(text, type=_File)
+        tools = {name: Tool(name, each["description"], each["parameters"]) for name, each in file.tools.items()}
+        #: Changes whenever a task does.
+        self.version = file.version
+        self.cases: Sequence[Case] = tuple(
             Case(
                 task.id,
                 task.category,
                 (Message("user", (TextPart(task.ask),)),),
                 tuple(tools[name] for name in task.tools),
             )
-            for task in self._file.tasks
+            for task in file.tasks
         )
-
-    @cached_property
-    def _rounds(self) -> dict[str, tuple[Round, ...]]:
-        return {task.id: task.rounds for task in self._file.tasks}
+        #: What is expected, by the id of the case.
+        self.rounds = {task.id: task.rounds for task in file.tasks}
 
     def judge(self, case: Case, round_: int, answer: Answer) -> Judgement:
         """Whether an answer is right."""
-        rounds = self._rounds[case.id]
+        rounds = self.rounds[case.id]
         found = judge_round(rounds[round_], answer)
         last = round_ == len(rounds) - 1
         return msgspec.structs.replace(found, results=()) if last else found

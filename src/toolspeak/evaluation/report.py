@@ -73,7 +73,7 @@ def markdown(report: Report) -> str:
     """The report as a page of Markdown."""
     where = f" at {report.base_url}" if report.base_url else ""
     lines = [
-        f"# {_cell(report.model)}{_cell(where)}",
+        f"# {_cell(report.model + where)}",
         "",
         f"Suite {report.suite} ({_cell(report.suite_version)}), seed {report.seed}, toolspeak {report.toolspeak}, "
         f"{report.when}.",

@@ -1,0 +1,199 @@
+"""`toolspeak eval` against a server on the loopback: results, going on, and what its exit status says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.evaluation.models import knows
+from tests.server.live import service
+from tests.upstreams.loopback import Answer, Heard, Server, head, serving
+from toolspeak.cli import main
+from toolspeak.core.capability import capabilities
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    for variable in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "OPENAI_BASE_URL", "OPENAI_API_KEY"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("TOOLSPEAK_LOAD_PLUGINS", "none")
+    yield tmp_path
+    capabilities().configure()
+
+
+@contextmanager
+def served(answer: Answer) -> Iterator[Server]:
+    """A server in a thread: the command runs a loop of its own."""
+    ready, ended = threading.Event(), threading.Event()
+    found: list[Server] = []
+
+    async def serve() -> None:
+        async with serving(answer) as server:
+            found.append(server)
+            ready.set()
+            await asyncio.to_thread(ended.wait)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    assert ready.wait(10)
+    try:
+        yield found[0]
+    finally:
+        ended.set()
+        thread.join(10)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner(catch_exceptions=False).invoke(main, ("eval", *arguments), prog_name="toolspeak")
+
+
+def here(server: Server, *more: str) -> tuple[str, ...]:
+    return ("--model", "openai:m", "--base-url", server.url, *more)
+
+
+KNOWS = service("openai_chat", knows)
+
+
+def test_settings_are_measured_shown_and_kept(home: Path):
+    with served(KNOWS) as server:
+        result = run(*here(server, "--mode", "off", "--mode", "force", "--plan", "inline", "--plan", "inline"))
+    assert result.exit_code == 0
+    assert "| off | all | 30 of 30 (100.0%) | 88.6% to 100.0% | 0 | 35 | 0 | 700 / 350 |" in result.stdout
+    assert "| force inline | all | 30 of 30 (100.0%) |" in result.stdout
+    assert "60 cases to ask\n" in result.stderr
+    assert "60 of 60 asked, 60 right\n" in result.stderr
+    out = home / "toolspeak-eval"
+    assert (out / "results.md").read_text() == result.stdout
+    said = json.loads((out / "results.json").read_text())
+    assert (said["model"], said["complete"], len(said["rows"])) == ("openai:m", True, 2)
+    assert len((out / "cases.jsonl").read_bytes().splitlines()) == 60
+    ET.parse(out / "results.svg")
+
+
+def test_a_second_start_goes_on_and_a_finished_run_asks_nothing():
+    with served(KNOWS) as server:
+        few = here(server, "--mode", "off", "--category", "single", "--limit", "3", "--json")
+        first = run(*few)
+        count = len(server.heard)
+        more = run(*few[:-2], "5", "--json")
+        assert len(server.heard) == count + 2
+        assert "2 cases to ask, 3 are finished already\n" in more.stderr
+        again = run(*few[:-2], "5", "--json")
+        assert len(server.heard) == count + 2
+    assert count == 3
+    assert json.loads(first.stdout)["rows"][0]["scores"]["all"]["cases"] == 3
+    assert json.loads(again.stdout)["rows"] == json.loads(more.stdout)["rows"]
+    assert json.loads(again.stdout)["rows"][0]["scores"]["single"]["correct"] == 5
+
+
+def test_with_mode_off_other_choices_make_no_difference():
+    with served(KNOWS) as server:
+        choices = ("--dialect", "hermes", "--dialect", "action", "--marks", "nonce", "--marks", "fixed", "--json")
+        said = json.loads(run(*here(server, "--mode", "off", "--limit", "1", *choices)).stdout)
+        assert [row["label"] for row in said["rows"]] == ["off"]
+        said = json.loads(run(*here(server, "--mode", "force", "--limit", "1", "--retries", "0", *choices)).stdout)
+    labels = [row["label"] for row in said["rows"]]
+    assert labels == [
+        "force hermes nonce marks",
+        "force hermes fixed marks",
+        "force action nonce marks",
+        "force action fixed marks",
+    ]
+
+
+def refusing(after: int) -> Answer:
+    """Answers so many requests, then says that it cannot."""
+    count = 0
+
+    async def answer(heard: Heard) -> None:
+        nonlocal count
+        count += 1
+        if count <= after:
+            await KNOWS(heard)
+        else:
+            body = b'{"error": {"message": "no more of this"}}'
+            await heard.send(head(f"content-length: {len(body)}", status="400 Bad Request"), body)
+
+    return answer
+
+
+@pytest.mark.parametrize(("after", "status"), [(2, 3), (0, 1)])
+def test_errors_are_told_by_the_exit_status(after: int, status: int):
+    with served(refusing(after)) as server:
+        few = here(server, "--mode", "off", "--category", "single", "--limit", "4", "--parallel", "1")
+        result = run(*few)
+    assert result.exit_code == status
+    assert f"error: {4 - after} cases ended in an error; the first, " in result.stderr
+    assert "no more of this" in result.stderr
+    assert "hint: the same command asks these again\n" in result.stderr
+    assert "Not finished: off" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "which model?"),
+        (("--model", "openai:m", "--dialect", "klingon"), "unknown dialect `klingon`"),
+        (("--model", "openai:m", "--category", "simple_python"), "there is no category `simple_python` in builtin"),
+        (("--model", "openai:m", "--base-url", "ftp://x"), "http://"),
+        (("--model", "openai:m", "--limit", "0"), "--limit"),
+        (("--model", "openai:m", "--out", "file"), "results cannot be kept in `file`"),
+    ],
+)
+def test_a_wrong_command_line_is_told_before_anything_is_asked(home: Path, arguments: tuple[str, ...], told: str):
+    (home / "file").touch()
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert told in result.stderr
+
+
+def test_a_journal_that_is_none_is_refused(home: Path):
+    (home / "out").mkdir()
+    (home / "out" / "cases.jsonl").write_text("hello\n")
+    result = run("--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1", "--out", "out")
+    assert (result.exit_code, "is not a line of a journal" in result.stderr) == (2, True)
+
+
+def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(home: Path):
+    child: list[subprocess.Popen[str]] = []
+    count = 0
+
+    async def answer(heard: Heard) -> None:
+        nonlocal count
+        count += 1
+        if count <= 2:
+            await KNOWS(heard)
+            return
+        os.kill(child[0].pid, signal.SIGINT)
+        await heard.gone.wait()
+
+    with served(answer) as server:
+        few = here(server, "--mode", "off", "--category", "single", "--parallel", "1")
+        command = [sys.executable, "-m", "toolspeak", "eval", *few]
+        child.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        stdout, stderr = child[0].communicate(timeout=60)
+    assert child[0].returncode == 130
+    assert "stopped: 2 of 8 cases are kept; the same command goes on\n" in stderr
+    assert "Traceback" not in stderr
+    assert "| off | all | 2 of 2 (100.0%) |" in stdout
+    assert len((home / "toolspeak-eval" / "cases.jsonl").read_bytes().splitlines()) == 2
+
+
+def test_help_has_examples_and_the_exit_statuses():
+    said = run("--help").stdout
+    assert "toolspeak eval --model ollama:qwen3:8b\n" in said
+    assert "130 stopped" in said
