@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.core.test_engine import (
+from tests.core.turning import (
     ANSWER,
     NO_TOOLS,
     PLANS,
