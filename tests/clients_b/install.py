@@ -86,5 +86,7 @@ def _run(command: list[str], folder: Path | None = None, env: dict[str, str] | N
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CannotInstallError(f"`{command[0]}`: {error}") from None
     if done.returncode:
-        lines = [line for line in (done.stderr or done.stdout).splitlines() if re.search("error:? (?!code)", line, re.I)]
+        lines = [
+            line for line in (done.stderr or done.stdout).splitlines() if re.search("error:? (?!code)", line, re.I)
+        ]
         raise CannotInstallError((lines or ["no reason was given"])[0].strip()[:200])
