@@ -1,6 +1,6 @@
 """The files of the Berkeley Function-Calling Leaderboard: as installed, from the cache, or fetched once into it.
 
-Its package wants forty others, some of them gigabytes. We need its data and its checker, which want nothing: those
+Its package wants 32 others, some of them gigabytes. We need its data and its checker, which want nothing: those
 files alone are taken out of the wheel, checked against a hash and kept. Above: `bfcl`, the command line. Below:
 `upstreams.wheels`, which knows the ways to get a distribution.
 """
