@@ -237,7 +237,9 @@ def test_a_second_signal_ends_all_of_them_at_once(tmp_path: Path):
 def test_workers_whose_parent_was_killed_end_too(tmp_path: Path):
     async def scenario() -> None:
         async with serving(Story()) as upstream, fleet(tmp_path, upstream) as server:
+            await server.numbers()  # somebody answers, so that both have been made
             workers = server.workers()
+            assert len(workers) == 2
             server.process.kill()
             await server.process.wait()
             for each in workers:
