@@ -532,7 +532,7 @@ SMALL = Contract("STABLE\n", "TAIL\n", (), 4, reminder="REMEMBER")
     [
         ((SYSTEM, USER), ["system: You are kind.\n\nSTABLE\nTAIL\n", "user: Hi"]),
         ((SYSTEM, SYSTEM, USER), ["system: You are kind.", "system: You are kind.\n\nSTABLE\nTAIL\n", "user: Hi"]),
-        ((USER, SYSTEM), ["system: STABLE\nTAIL\n", "user: Hi", "system: You are kind."]),
+        ((USER, SYSTEM), ["system: STABLE\nTAIL\n", "user: Hi", "user: You are kind."]),
         ((Message("system"), USER), ["system: STABLE\nTAIL\n", "user: Hi"]),
         ((), ["system: STABLE\nTAIL\n"]),
     ],

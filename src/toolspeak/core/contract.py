@@ -430,25 +430,32 @@ def place(messages: tuple[Message, ...], contract: Contract, *, system_role: boo
 
 def _in_system(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
     leading = _leading(messages)
+    rest = _without_system(messages[leading:])
     if leading == 0:
-        return (Message("system", (TextPart(text),)), *messages)
+        return (Message("system", (TextPart(text),)), *rest)
     last = messages[leading - 1]
-    return (*messages[: leading - 1], _appended(last, text), *messages[leading:])
+    return (*messages[: leading - 1], _appended(last, text), *rest)
 
 
 def _in_user(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
     leading = _leading(messages)
     system = [message.text for message in messages[:leading] if message.text]
-    rest = tuple(
-        msgspec.structs.replace(message, role="user") if message.role == "system" else message
-        for message in messages[leading:]
-    )
+    rest = _without_system(messages[leading:])
     head = "\n\n".join([*system, text])
     if not rest or rest[0].role != "user":
         return (Message("user", (TextPart(head),)), *rest)
     first = rest[0]
     begun = msgspec.structs.replace(first, parts=joined((TextPart(f"{head}\n---\n\n"), *first.parts)))
     return (begun, *rest[1:])
+
+
+def _without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Behind the beginning, what the system says is said by the user: many templates take it nowhere else."""
+    if not any(message.role == "system" for message in messages):
+        return messages
+    return tuple(
+        msgspec.structs.replace(message, role="user") if message.role == "system" else message for message in messages
+    )
 
 
 def _leading(messages: tuple[Message, ...]) -> int:
