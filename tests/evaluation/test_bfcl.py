@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import zipfile
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.evaluation.leaderboard import FUNCTION, made_in
 from toolspeak import ToolCall, UsageError
 from toolspeak.config import load
 from toolspeak.evaluation import bfcl_files
@@ -18,60 +18,10 @@ from toolspeak.evaluation.bfcl_files import CATEGORIES, BfclFiles, FilesError, o
 from toolspeak.evaluation.cases import Answer
 from toolspeak.upstreams.wheels import Order, Unreachable
 
-#: Written for these tests, in the format of the leaderboard.
-FUNCTION: dict[str, Any] = {
-    "name": "shop.order",
-    "description": "Order something.",
-    "parameters": {
-        "type": "dict",
-        "properties": {
-            "item": {"type": "string", "description": "What."},
-            "price": {"type": "float", "description": "At most.", "default": 1.5},
-            "size": {"type": "tuple", "items": {"type": "float"}},
-            "extra": {"type": "dict", "properties": {"note": {"type": "any"}}},
-        },
-        "required": ["item"],
-    },
-}
-ENTRY = {"question": [[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Order tea."}]]}
-#: A checker with the face of theirs; it imports what theirs imports, and compares exactly.
-CHECKER = """
-from bfcl_eval.constants.enums import Language
-from bfcl_eval.constants.model_config import MODEL_CONFIG_MAPPING
-
-def ast_checker(functions, output, expected, language, category, model):
-    assert language is Language.PYTHON
-    assert MODEL_CONFIG_MAPPING[model].underscore_to_dot
-    if len(output) != len(expected):
-        return {"valid": False, "error": ["Wrong number of functions."], "error_type": "wrong_count"}
-    for made, wanted in zip(output, expected):
-        for name, accepted in wanted.items():
-            given = made[name.replace(".", "_")]
-            if any(given.get(key, "") not in values for key, values in accepted.items()):
-                return {"valid": False, "error": ["Invalid value.", {"given": given}], "error_type": "value_error"}
-    return {"valid": True, "error": []}
-"""
-
 
 @pytest.fixture
 def files(tmp_path: Path) -> BfclFiles:
-    package = tmp_path / "bfcl_eval"
-    for folder in ("constants", "eval_checker/ast_eval", "data/possible_answer"):
-        (package / folder).mkdir(parents=True)
-    (package / "constants/enums.py").write_text("class Language:\n    PYTHON = 'python'\n")
-    (package / "constants/model_config.py").write_text("raise ImportError('the SDKs of all vendors')\n")
-    (package / "eval_checker/ast_eval/ast_checker.py").write_text(CHECKER)
-    for category in CATEGORIES:
-        entries = [{"id": f"{category}_{number}", **ENTRY, "function": [FUNCTION]} for number in range(2)]
-        truth = [
-            {"id": each["id"], "ground_truth": [{"shop.order": {"item": ["tea"], "price": [2, ""]}}]}
-            for each in entries
-        ]
-        name = f"BFCL_v4_{category}.json"
-        (package / "data" / name).write_text("\n".join(map(json.dumps, entries)))
-        if category != "irrelevance":
-            (package / "data/possible_answer" / name).write_text("\n".join(map(json.dumps, truth)) + "\n")
-    return BfclFiles(tmp_path, "fixture")
+    return made_in(tmp_path)
 
 
 def test_cases_are_read_with_their_messages_and_tools(files: BfclFiles):
@@ -238,3 +188,26 @@ def test_the_leaderboards_own_cases_are_judged_by_its_own_checker():
         assert (found.correct, found.fault) == (not fault, fault)
     dotted = next(case for case in suite.cases if case.id == "simple_python_1")
     assert suite.judge(dotted, 0, Answer((ToolCall("math_factorial", {"number": 5}),))).correct
+
+
+def _plainest(value: Any) -> Any:
+    """A call out of the values that are accepted: the first of each, without what may be left out."""
+    if isinstance(value, dict):
+        accepted = {name: each for name, each in value.items() if isinstance(each, list) and "" not in each}
+        return {name: _plainest(next(iter(each), None)) for name, each in accepted.items()}
+    return [_plainest(each) for each in value] if isinstance(value, list) else value
+
+
+@needs_files
+def test_nearly_every_expected_call_is_right_for_the_checker():
+    assert REAL is not None
+    suite = Bfcl(REAL)
+    wrong = 0
+    for case in suite.cases:
+        expected = suite.expected(case)
+        calls = [
+            ToolCall(name.replace(".", "_"), _plainest(given)) for each in expected for name, given in each.items()
+        ]
+        wrong += not suite.judge(case, 0, Answer(tuple(calls))).correct
+    # Some must say what may be left out elsewhere, which the plainest call does not.
+    assert wrong <= 20

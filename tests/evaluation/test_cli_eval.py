@@ -17,11 +17,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.evaluation.leaderboard import made_in
 from tests.evaluation.models import knows
 from tests.server.live import service
 from tests.upstreams.loopback import Answer, Heard, Server, head, serving
+from toolspeak import Event, Request, ToolCall
 from toolspeak.cli import main
 from toolspeak.core.capability import capabilities
+from toolspeak.evaluation import bfcl_files
+from toolspeak.upstreams.scripted import calls
 
 
 @pytest.fixture(autouse=True)
@@ -115,6 +119,29 @@ def test_with_mode_off_other_choices_make_no_difference():
     ]
 
 
+def test_the_leaderboard_is_asked_from_the_cache(home: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = home / ".cache" / "toolspeak" / f"bfcl-eval-{bfcl_files.VERSION}"
+    made_in(folder)
+    for member in bfcl_files._MEMBERS:  # pyright: ignore[reportPrivateUsage]
+        if not (folder / "bfcl_eval" / member).exists():
+            (folder / "bfcl_eval" / member).parent.mkdir(parents=True, exist_ok=True)
+            (folder / "bfcl_eval" / member).touch()
+    monkeypatch.setattr(bfcl_files, "_SHA256", bfcl_files._digest(folder))  # pyright: ignore[reportPrivateUsage]
+
+    def orders(request: Request) -> list[Event]:
+        assert [tool.name for tool in request.tools] == ["shop_order"]
+        return calls(ToolCall("shop_order", {"item": "tea"}))
+
+    with served(service("openai_chat", orders)) as server:
+        result = run(*here(server, "--suite", "bfcl", "--mode", "off"))
+    assert result.exit_code == 0
+    assert "| off | all | 10 of 12 (83.3%) |" in result.stdout
+    assert "|  | irrelevance | 0 of 2 (0.0%) |" in result.stdout
+    assert "|  | live_multiple | 2 of 2 (100.0%) |" in result.stdout
+    wrong = run("--model", "openai:m", "--suite", "bfcl", "--category", "single")
+    assert (wrong.exit_code, "no category `single` in bfcl" in wrong.stderr) == (2, True)
+
+
 def refusing(after: int) -> Answer:
     """Answers so many requests, then says that it cannot."""
     count = 0
@@ -151,7 +178,7 @@ def test_errors_are_told_by_the_exit_status(after: int, status: int):
         (("--model", "openai:m", "--category", "simple_python"), "there is no category `simple_python` in builtin"),
         (("--model", "openai:m", "--base-url", "ftp://x"), "http://"),
         (("--model", "openai:m", "--limit", "0"), "--limit"),
-        (("--model", "openai:m", "--out", "file"), "results cannot be kept in `file`"),
+        (("--model", "openai:m", "--out", "file"), "results cannot be kept in `file/cases.jsonl`"),
     ],
 )
 def test_a_wrong_command_line_is_told_before_anything_is_asked(home: Path, arguments: tuple[str, ...], told: str):

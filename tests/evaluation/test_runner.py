@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.evaluation.models import SUITE, asked, knows
-from toolspeak import AsyncClient, Request, Scripted, UpstreamError
+from toolspeak import AsyncClient, Request, Scripted, UpstreamError, UsageError
 from toolspeak.config import load
 from toolspeak.core.capability import Capabilities
 from toolspeak.evaluation.cases import Answer, Case, Judgement, choose
@@ -155,3 +155,12 @@ def test_the_clock_is_read_around_a_case(tmp_path: Path):
     journal = Journal(tmp_path / "j")
     run(Scripted(knows, again=True), journal, OFF, cases=SUITE.cases[:1], clock=lambda: next(times), parallel=1)
     assert [each.seconds for each in records(journal, OFF)] == [2.5]
+
+
+def test_a_run_whose_results_cannot_be_kept_ends(tmp_path: Path):
+    journal = Journal(tmp_path / "folder" / "j")
+    (tmp_path / "folder").rmdir()
+    upstream = Scripted(knows, again=True)
+    with pytest.raises(UsageError, match="results cannot be kept"):
+        run(upstream, journal, OFF, parallel=2)
+    assert len(upstream.requests) <= 2

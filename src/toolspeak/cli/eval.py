@@ -26,7 +26,7 @@ from ..core.strategy import DEFAULT_RETRIES, MOST_RETRIES, Emulation, Mode, Sett
 from ..dialects.table import dialect as dialect_named
 from ..evaluation.bfcl_files import CATEGORIES
 from ..evaluation.cases import Case, Suite, choose
-from ..evaluation.journal import Journal, Record, Setting
+from ..evaluation.journal import Journal, Record, Setting, keeping
 from ..evaluation.report import Report, markdown, plain, rows_of
 from ..evaluation.runner import Run
 from ..evaluation.statistics import ALL
@@ -88,7 +88,9 @@ class _Asked(msgspec.Struct, frozen=True):
     "--suite", type=click.Choice(["builtin", "bfcl"]), default="builtin", show_default=True, help="The cases."
 )
 @click.option("--category", multiple=True, metavar="NAME", help="Only these cases; may be given several times.")
-@click.option("--mode", multiple=True, type=click.Choice(get_args(Mode)), default=["auto"], help="Several: each.")
+@click.option(
+    "--mode", multiple=True, type=click.Choice(get_args(Mode)), default=["auto"], help="Who calls; several: each."
+)
 @click.option(
     "--plan",
     multiple=True,
@@ -143,10 +145,10 @@ def command(**given: object) -> None:
         suite = _suite(asked, config)
         settings = _settings(asked, model, config, suite)
         cases = choose(_wanted(asked, suite), asked.limit, asked.seed)
-        journal = _journal(asked.out)
+        journal = Journal(Path(asked.out) / "cases.jsonl")
         stopped, nobody = _measured(asked, config, suite, journal, settings, cases)
-    report = _report(asked, suite, journal, settings, cases)
-    _write(Path(asked.out), report)
+        report = _report(asked, suite, journal, settings, cases)
+        _write(Path(asked.out), report)
     _show(report, asked)
     errors = sum(row.scores[ALL].errors for row in report.rows)
     if stopped:
@@ -224,15 +226,6 @@ def _others(config: Config, model: str) -> tuple[str, ...]:
     usual, mine = Settings(), config.settings_for(model)
     names = (name for name in Settings.__struct_fields__ if name not in _OWN)
     return tuple(f"{name}={getattr(mine, name)}" for name in names if getattr(mine, name) != getattr(usual, name))
-
-
-def _journal(out: str) -> Journal:
-    try:
-        Path(out).mkdir(parents=True, exist_ok=True)
-        return Journal(Path(out) / "cases.jsonl")
-    except OSError as error:
-        hint = "name another folder with --out"
-        raise CliError(f"results cannot be kept in `{out}`: {error.strerror or error}", hint=hint) from None
 
 
 # ---- the run
@@ -337,8 +330,9 @@ def _write(folder: Path, report: Report) -> None:
         "results.md": markdown(report),
         "results.svg": chart(report),
     }
-    for name, text in pages.items():
-        (folder / name).write_text(text, encoding="utf-8")
+    with keeping(folder):
+        for name, text in pages.items():
+            (folder / name).write_text(text, encoding="utf-8")
 
 
 def _show(report: Report, asked: _Asked) -> None:

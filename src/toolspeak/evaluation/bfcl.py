@@ -84,6 +84,10 @@ class Bfcl:
             messages = tuple(Message(each["role"], (TextPart(each["content"]),)) for each in entry["question"][0])
             yield Case(entry["id"], category, messages, tuple(map(tool_of, functions)))
 
+    def expected(self, case: Case) -> list[JSONObject]:
+        """The calls that are right, as the leaderboard writes them: by name, the values that each argument may have."""
+        return self._entries[case.id].expected
+
     def judge(self, case: Case, round_: int, answer: Answer) -> Judgement:
         """What the leaderboard says to an answer."""
         entry = self._entries[case.id]

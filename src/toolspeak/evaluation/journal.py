@@ -7,7 +7,8 @@ A case that ended in an error of the upstream is told, but not finished: the nex
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -17,7 +18,7 @@ from ..core.model import JSONObject
 from ..core.strategy import Mode
 from ..errors import UsageError
 
-__all__ = ["Journal", "Record", "Setting"]
+__all__ = ["Journal", "Record", "Setting", "keeping"]
 
 
 class Setting(msgspec.Struct, frozen=True):
@@ -70,11 +71,21 @@ class Record(msgspec.Struct, frozen=True):
 _DECODER = msgspec.json.Decoder(Record)
 
 
+@contextmanager
+def keeping(path: Path) -> Generator[None]:
+    """What the disk says to reading and writing there, as a mistake that can be mended."""
+    try:
+        yield
+    except OSError as error:
+        told = f"results cannot be kept in `{path}`: {error.strerror or error}"
+        raise UsageError(told, hint="name another folder with --out, or make room") from error
+
+
 class Journal:
-    """The file of finished cases.
+    """The file of finished cases; its folder is made.
 
     Raises:
-        UsageError: the file holds something else.
+        UsageError: the file holds something else, or cannot be read or written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -82,7 +93,9 @@ class Journal:
         self._records: dict[tuple[Setting, str], Record] = {}
         #: Whether the last line was cut off, as by a machine that went down; what it told is asked again.
         self.cut_off = False
-        lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+        with keeping(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
         for number, line in enumerate(lines, 1):
             self._read(line, number, last=number == len(lines))
 
@@ -99,10 +112,14 @@ class Journal:
 
     def add(self, record: Record) -> None:
         """Keep a case, in the file before this returns."""
+        with keeping(self._path):
+            self._write(msgspec.json.encode(record) + b"\n")
+        self._records[record.setting, record.case] = record
+
+    def _write(self, line: bytes) -> None:
         self._repair()
         with self._path.open("ab") as file:
-            file.write(msgspec.json.encode(record) + b"\n")
-        self._records[record.setting, record.case] = record
+            file.write(line)
 
     def _repair(self) -> None:
         """Drop a line that was cut off: it is no record, and would spoil the next one."""

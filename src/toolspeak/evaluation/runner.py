@@ -89,11 +89,18 @@ class Run:
         return not self.answered and self._errors >= GIVE_UP_AFTER
 
     async def run(self, settings: Sequence[Setting], cases: Sequence[Case]) -> None:
-        """Ask what is not finished."""
+        """Ask what is not finished.
+
+        Raises:
+            UsageError: a case cannot be kept.
+        """
         jobs = iter(list(self.missing(settings, cases)))
-        async with asyncio.TaskGroup() as group:
-            for _ in range(self._parallel):
-                group.create_task(self._work(jobs))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(self._parallel):
+                    group.create_task(self._work(jobs))
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from None  # what fails for one worker fails for all of them
 
     def missing(self, settings: Sequence[Setting], cases: Sequence[Case]) -> Iterator[tuple[Setting, Case]]:
         """What is not finished, one setting after the other."""
