@@ -53,6 +53,14 @@ def test_a_function_becomes_a_tool_in_the_words_of_json_schema():
     assert FUNCTION["parameters"]["type"] == "dict"  # the checker wants it as it was
 
 
+def test_a_schema_that_nests_without_end_is_refused():
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(40):
+        schema = {"type": "array", "items": schema}
+    with pytest.raises(UsageError, match="nested too deeply"):
+        tool_of({"name": "f", "parameters": schema})
+
+
 @pytest.mark.parametrize(
     ("category", "arguments", "fault"),
     [
@@ -130,6 +138,17 @@ def test_files_are_fetched_once_checked_and_kept(
     assert bfcl_files.kept(cache) is None
     assert obtain(cache, {}, (way,)) == first
     assert bfcl_files.kept(cache) == first
+
+
+def test_a_package_that_is_installed_is_used_as_it_is(
+    files: BfclFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (files.folder / "bfcl_eval" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(files.folder))
+    assert bfcl_files.find(tmp_path / "cache") is None  # a folder of that name
+    (files.folder / "bfcl_eval-9.9.dist-info").mkdir()
+    (files.folder / "bfcl_eval-9.9.dist-info" / "METADATA").write_text("Name: bfcl-eval\nVersion: 9.9\n")
+    assert obtain(tmp_path / "cache", {}, ()) == BfclFiles(files.folder, "9.9")
 
 
 def test_other_files_are_not_kept(files: BfclFiles, tmp_path: Path):

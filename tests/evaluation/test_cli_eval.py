@@ -11,7 +11,7 @@ import sys
 import threading
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -152,7 +152,7 @@ def refusing(after: int) -> Answer:
         if count <= after:
             await KNOWS(heard)
         else:
-            body = b'{"error": {"message": "no more of this"}}'
+            body = b'{"error": {"message": "no more\\u001b[2J of this"}}'
             await heard.send(head(f"content-length: {len(body)}", status="400 Bad Request"), body)
 
     return answer
@@ -165,7 +165,8 @@ def test_errors_are_told_by_the_exit_status(after: int, status: int):
         result = run(*few)
     assert result.exit_code == status
     assert f"error: {4 - after} cases ended in an error; the first, " in result.stderr
-    assert "no more of this" in result.stderr
+    assert "no more" in result.stderr
+    assert "\x1b" not in result.stderr
     assert "hint: the same command asks these again\n" in result.stderr
     assert "Not finished: off" in result.stdout
 
@@ -218,6 +219,25 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(home: Path):
     assert "Traceback" not in stderr
     assert "| off | all | 2 of 2 (100.0%) |" in stdout
     assert len((home / "toolspeak-eval" / "cases.jsonl").read_bytes().splitlines()) == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")
+def test_on_a_terminal_there_is_a_bar():
+    terminal, end = os.openpty()
+    with served(KNOWS) as server:
+        few = here(server, "--mode", "off", "--limit", "3")
+        command = [sys.executable, "-m", "toolspeak", "eval", *few]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=end, env={**os.environ, "TERM": "xterm"})
+        os.close(end)
+        seen = b""
+        with suppress(OSError):  # what Linux says at the end of a terminal
+            while piece := os.read(terminal, 65536):
+                seen += piece
+        child.communicate(timeout=60)
+    os.close(terminal)
+    assert child.returncode == 0
+    assert "3/3" in seen.decode()
+    assert "3 right" in seen.decode()
 
 
 def test_help_has_examples_and_the_exit_statuses():

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.evaluation.models import SUITE, asked, knows
-from toolspeak import AsyncClient, Request, Scripted, UpstreamError, UsageError
+from toolspeak import AsyncClient, Request, Scripted, Tool, UpstreamError, UsageError
 from toolspeak.config import load
 from toolspeak.core.capability import Capabilities
 from toolspeak.evaluation.cases import Answer, Case, Judgement, choose
@@ -148,6 +148,14 @@ def test_a_judge_that_fails_or_never_ends_costs_its_case_only(tmp_path: Path, su
     run(Scripted(knows, again=True), journal, OFF, cases=[case], suite=suite)
     (found,) = journal.of(OFF, [case.id])
     assert (found.correct, found.fault, found.error) == (False, fault, error)
+
+
+def test_tools_that_cannot_be_used_are_an_error_of_their_case(tmp_path: Path):
+    case = Case("bad", "x", SUITE.cases[0].messages, (Tool("f", "", {"type": 3}),))
+    journal = Journal(tmp_path / "j")
+    run(Scripted(knows, again=True), journal, FORCE, cases=[case])
+    (found,) = journal.of(FORCE, ["bad"])
+    assert (found.correct, found.fault, bool(found.error)) == (False, "error", True)
 
 
 def test_the_clock_is_read_around_a_case(tmp_path: Path):

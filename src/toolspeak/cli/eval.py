@@ -347,5 +347,7 @@ def _tell_errors(journal: Journal, settings: Sequence[Setting], cases: Sequence[
     """How many cases ended in an error, and the first of them."""
     names = [case.id for case in cases]
     first = next(each for setting in settings for each in journal.of(setting, names) if each.error)
-    click.echo(f"error: {count} cases ended in an error; the first, {first.case}: {first.error}", err=True)
+    # Part of it is what a server said: nothing in it may steer the terminal.
+    told = "".join(each if each.isprintable() else " " for each in first.error)
+    click.echo(f"error: {count} cases ended in an error; the first, {first.case}: {told}", err=True)
     click.echo("hint: the same command asks these again", err=True)

@@ -14,6 +14,7 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -67,7 +68,8 @@ def find(cache: Path) -> BfclFiles | None:
     """The files as they are here: of the package that is installed, else of the cache."""
     spec = importlib.util.find_spec(PACKAGE)
     if spec is not None and spec.origin is not None:
-        return BfclFiles(Path(spec.origin).parent.parent, importlib.metadata.version(DISTRIBUTION))
+        with suppress(importlib.metadata.PackageNotFoundError):  # some folder of that name, and not the package
+            return BfclFiles(Path(spec.origin).parent.parent, importlib.metadata.version(DISTRIBUTION))
     return kept(cache)
 
 
