@@ -36,6 +36,8 @@ from .first_run import prepare
 
 __all__ = ["command"]
 
+#: What the names of models that run here begin with.
+_EMBEDDED = "embedded:"
 _NOBODY, _SOME_ERRORS, _STOPPED = 1, 3, 130
 #: More cases at a time than this only wait for each other.
 _MOST_PARALLEL = 256
@@ -142,11 +144,13 @@ def command(**given: object) -> None:
         model = asked.model or config.model
         if not model:
             raise CliError("which model?", hint="name one with --model provider:model")
+        _check_dialects(asked.dialect)
         suite = _suite(asked, config)
-        settings = _settings(asked, model, config, suite)
         cases = choose(_wanted(asked, suite), asked.limit, asked.seed)
+        settings = _settings(asked, _full_name(asked, model, config), config, suite)
+        client = AsyncClient(model, base_url=asked.base_url, config=config)
         journal = Journal(Path(asked.out) / "cases.jsonl")
-        stopped, nobody = _measured(asked, config, suite, journal, settings, cases)
+        stopped, nobody = _measured(asked, client, suite, journal, settings, cases)
         report = _report(asked, suite, journal, settings, cases)
         _write(Path(asked.out), report)
     _show(report, asked)
@@ -190,11 +194,23 @@ def _wanted(asked: _Asked, suite: Suite) -> list[Case]:
     return [case for case in suite.cases if not asked.category or case.category in asked.category]
 
 
-def _settings(asked: _Asked, model: str, config: Config, suite: Suite) -> list[Setting]:
-    """Every combination; those that make no difference count once."""
-    for name in asked.dialect:
+def _check_dialects(names: Sequence[str]) -> None:
+    """Before anything is fetched or asked."""
+    for name in names:
         if name != "auto":
             dialect_named(name)
+
+
+def _full_name(asked: _Asked, model: str, config: Config) -> str:
+    """The model by its full name. One that runs here is made ready, and may have been named by its provider only."""
+    if not model.startswith(_EMBEDDED) or asked.base_url:
+        return model
+    name = prepare(config, model.removeprefix(_EMBEDDED))
+    return f"{model}{name}" if model == _EMBEDDED else model
+
+
+def _settings(asked: _Asked, model: str, config: Config, suite: Suite) -> list[Setting]:
+    """Every combination; those that make no difference count once."""
     made: dict[Setting, None] = {}
     for mode, plan, dialect, marks in product(asked.mode, asked.plan, asked.dialect, asked.marks):
         # With mode off nothing is emulated, so that how to emulate says nothing.
@@ -232,13 +248,14 @@ def _others(config: Config, model: str) -> tuple[str, ...]:
 
 
 def _measured(
-    asked: _Asked, config: Config, suite: Suite, journal: Journal, settings: Sequence[Setting], cases: Sequence[Case]
+    asked: _Asked,
+    client: AsyncClient,
+    suite: Suite,
+    journal: Journal,
+    settings: Sequence[Setting],
+    cases: Sequence[Case],
 ) -> tuple[bool, bool]:
     """Ask what is not finished. Says whether it was stopped, and whether nobody was there."""
-    model = settings[0].model
-    if model.startswith("embedded:") and not asked.base_url:
-        prepare(config, model.partition(":")[2])
-    client = AsyncClient(model, base_url=asked.base_url, config=config)
     with _progress() as heard:
         run = Run(client, suite, journal, parallel=asked.parallel, timeout=asked.timeout, heard=heard)
         missing = len(list(run.missing(settings, cases)))

@@ -25,7 +25,7 @@ _MOST_LEFT, _MOST_TITLE = 24, 90
 def chart(report: Report) -> str:
     """The picture."""
     height = _TOP + _BOTTOM + sum(_HEADING + _GAP + _STEP * len(row.scores) for row in report.rows)
-    title = f"{report.model}: {report.suite} {report.suite_version}"
+    title = f"{report.model}, {report.suite} {report.suite_version}"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" '
         f'viewBox="0 0 {_WIDTH} {height}" role="img" font-family="sans-serif" font-size="12" fill="{_INK}">',
