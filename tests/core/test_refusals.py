@@ -120,6 +120,8 @@ REFUSALS = [
 
 ANSWERS = {
     "a plain answer": "The weather in Paris is 18°C and sunny.",
+    "the name of a tool, for who asked which": "get_weather",
+    "the same as a sentence": "The tool is `get_weather`.",
     "nothing at all": "",
     "white space": " \n ",
     "a limit that no tool could lift": "I cannot give medical advice.",

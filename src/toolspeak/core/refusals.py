@@ -68,6 +68,8 @@ _GLANCES, _KEPT_OPENINGS = (4, 12), 4096
 _FIRST_SENTENCES = 7
 #: An answer that only announces or asks is short.
 _MOST_SMALL_TALK = 420
+#: An answer that holds little more than the name of a tool answers a question about it.
+_MOST_MERE_NAME = 40
 #: What may follow the announcement of a call: a closing remark, not an answer.
 _MOST_AFTER = 260
 #: A question that stands for a longer one before it.
@@ -390,7 +392,7 @@ def _names_call(words: _Compiled, view: View) -> bool:
             after += len(sentence)
             continue
         meant = any(words.has(slot, sentence) for slot in ("intend", "advise", "impersonal"))
-        told = view.whole and not words.has("doc", *view.tail)
+        told = view.whole and view.length > _MOST_MERE_NAME and not words.has("doc", *view.tail)
         excused = sentence.endswith("?") or words.has("waits", sentence) or words.has("meta", sentence)
         return (meant or told) and not excused and after <= _MOST_AFTER
     return False
