@@ -21,10 +21,7 @@ toolspeak is a bug: please report it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:  # only the name of a type: nothing is imported
-    from .core.trace import TracedReply
+from typing import Protocol
 
 __all__ = [
     "ConfigError",
@@ -82,6 +79,37 @@ class ConfigError(UsageError):
     """A setting that cannot be read or used."""
 
 
+class Told(Protocol):
+    """What was sent, what came back and what was decided; see `core.trace.Trace`."""
+
+    def lines(self) -> list[str]:
+        """The turn as a person reads it."""
+        ...
+
+
+class FailedReply(Protocol):
+    """As far as a turn that failed came; in truth a whole `core.trace.TracedReply`, which this module cannot name."""
+
+    @property
+    def text(self) -> str:
+        """What the model said."""
+        ...
+
+    @property
+    def requests(self) -> int:
+        """How often it was asked."""
+        ...
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the reader should know about how it came to be."""
+        ...
+
+    def trace(self) -> Told:
+        """How it came to be."""
+        ...
+
+
 class ModelError(ToolspeakError):
     """The model, or the service in front of it, did something it must not do.
 
@@ -89,7 +117,7 @@ class ModelError(ToolspeakError):
     """
 
     status = 502
-    reply: TracedReply | None = None
+    reply: FailedReply | None = None
 
 
 class ToolChoiceError(ModelError):

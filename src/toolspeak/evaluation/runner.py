@@ -126,7 +126,7 @@ class Run:
         try:
             found = await self._rounds(setting, case, tally)
         except ModelError as failure:
-            if failure.reply is not None:
+            if isinstance(failure.reply, TracedReply):
                 tally.add(failure.reply)
             found = Judgement(False, "error" if isinstance(failure, UpstreamError) else "model_error", str(failure))
             error = found.detail if found.fault == "error" else ""
