@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from tests.server.asgi import HELLO, ask, bearer, run
 from toolspeak.cli import main
+from toolspeak.errors import UsageError
 from toolspeak.server.keys import Keys
 from toolspeak.server.run import Manner
 from toolspeak.state import FileState
@@ -137,6 +138,37 @@ def test_what_an_untrusted_file_wanted_is_said_at_the_start(home: Path, started:
     result = invoke("serve", "--upstream", "http://127.0.0.1:9/v1")
     assert result.exit_code == 0
     assert "cannot set `upstreams` until it is trusted" in result.stderr
+
+
+@pytest.mark.requirement("R-T5")
+def test_an_untrusted_file_that_names_upstreams_leads_to_no_other_model(home: Path, started: list[Any]):
+    (home / "toolspeak.toml").write_text('[upstreams.x]\nbase_url = "http://127.0.0.1:9/v1"', encoding="utf-8")
+    refused = invoke("serve")
+    assert refused.exit_code == 2
+    assert "`toolspeak trust`; or name one with --upstream" in refused.stderr
+    assert len(started) == 1  # the log, but no server
+    assert invoke("trust").exit_code == 0
+    assert invoke("serve").exit_code == 0
+
+
+@pytest.mark.requirement("R-T5")
+def test_a_file_that_is_edited_or_gone_keeps_gateway_and_secrets(home: Path, started: list[Any]):
+    file = home / "toolspeak.toml"
+    text = '[upstreams.x]\nbase_url = "http://127.0.0.1:9/v1"\nmodels = ["one"]\napi_key = "sk-of-one-000"'
+    file.write_text(text, encoding="utf-8")
+    invoke("trust")
+    assert invoke("serve").exit_code == 0
+    secrets, (_, _, _, remake, *_) = started
+    file.write_text(text.replace("one", "two"), encoding="utf-8")
+    with pytest.raises(UsageError, match="until it is trusted"):
+        remake()
+    file.unlink()
+    with pytest.raises(UsageError, match="would then go to the model that runs here"):
+        remake()
+    assert "sk-of-one-000" in [secret.reveal() for secret in secrets()]
+    file.write_text(text.replace("one", "two"), encoding="utf-8")
+    invoke("trust")
+    assert list(remake().models()) == ["two"]
 
 
 def test_a_configuration_that_cannot_be_is_an_error(home: Path, started: list[Any]):

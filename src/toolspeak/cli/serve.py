@@ -114,7 +114,7 @@ def command(
     from ..server.keys import Keys
     from ..server.logs import set_up
     from ..server.operation import Operation
-    from ..server.run import Manner, gateway_from, guard_from, model_here, secrets_of, serve
+    from ..server.run import Manner, gateway_from, guard_from, model_here, secrets_of, serve, usable
     from ..server.spans import spans
     from ..state import MemoryState
 
@@ -123,11 +123,13 @@ def command(
     secrets: list[Secret] = []
     set_up(lambda: secrets, getattr(logging, log.log_level.upper()), log.log_format, access=log.access_log)
 
-    def loaded() -> Config:
+    def loaded(before: Config | None = None) -> Config:
         config = load(flags)
-        secrets[:] = secrets_of(config, upstream, model)
+        # Those of before stay: answers under way use them, and everybody does if the new ones cannot be used.
+        fresh = secrets_of(config, upstream, model)
+        secrets[:] = [*fresh, *(secret for secret in secrets if secret not in fresh)]
         say(note.detail for note in config.notes)
-        return config
+        return usable(config, upstream, model, before)
 
     with usage_errors():
         config = loaded()
@@ -141,7 +143,11 @@ def command(
             raise UsageError("each worker would load the model that runs here", hint="leave out --workers")
 
     def remade() -> Gateway:
-        return gateway_from(loaded(), upstream, model, auth, memory)
+        nonlocal config
+        new = loaded(config)
+        made = gateway_from(new, upstream, model, auth, memory)
+        config = new
+        return made
 
     app = App(gateway, guard, operation=Operation(tracer=spans(), access_log=log.access_log))
     with usage_errors():

@@ -6,6 +6,7 @@ Above: the command line. Below: `gateway`, `guard`, `reach`, the configuration. 
 from __future__ import annotations
 
 from functools import partial
+from typing import Literal, TypeAlias
 
 from ..config import Auth, Config, NamedUpstream, Route, Secret
 from ..core.capability import Capabilities
@@ -27,7 +28,15 @@ from .keys import Keys
 from .listing import ListingUpstream
 from .process import Manner, Server, serve
 
-__all__ = ["Manner", "Server", "gateway_from", "guard_from", "model_here", "serve"]
+__all__ = ["Manner", "Server", "gateway_from", "guard_from", "model_here", "secrets_of", "serve", "usable"]
+
+#: Where requests go: to the upstreams of the configuration, to one upstream, or to the model that runs here.
+_Kind: TypeAlias = Literal["several", "one", "here"]
+_KINDS: dict[_Kind, str] = {
+    "several": "the upstreams that it names",
+    "one": "one upstream",
+    "here": "the model that runs here",
+}
 
 
 def gateway_from(
@@ -69,6 +78,41 @@ def model_here(config: Config, upstream: str = "", model: str = "") -> str | Non
     """The embedded model that requests go to, if they do; the arguments are those of `gateway_from`."""
     provider, _, name = _named(config, upstream, model).partition(":")
     return name if provider == "embedded" and not config.upstream_names() else None
+
+
+def usable(config: Config, upstream: str = "", model: str = "", before: Config | None = None) -> Config:
+    """A configuration that a server can begin with, or go on with after the one `before`.
+
+    Nobody who has named an upstream is answered by another kind of model because a file was changed or is gone.
+
+    Raises:
+        UsageError: it is none, and why.
+    """
+    ignored = _untrusted(config)
+    if before is not None:
+        old, new = _kind(before, upstream, model), _kind(config, upstream, model)
+        if ignored and not _untrusted(before):
+            raise UsageError(ignored, hint="trust it as it is now, and send the signal again")
+        if old != new:
+            raise UsageError(
+                f"requests go to {_KINDS[old]}, and would then go to {_KINDS[new]}",
+                hint="start the server again for that",
+            )
+    elif ignored and not (upstream or model or config.base_url or config.model or config.upstream_names()):
+        hint = "`toolspeak trust`; or name one with --upstream URL, or the model that runs here with --model embedded:"
+        raise UsageError(f"{ignored}; nothing else says where the model is", hint=hint)
+    return config
+
+
+def _kind(config: Config, upstream: str, model: str) -> _Kind:
+    if model_here(config, upstream, model) is not None:
+        return "here"
+    return "one" if upstream or not config.upstream_names() else "several"
+
+
+def _untrusted(config: Config) -> str:
+    """What a file of the working directory may not say, since nobody has trusted it; empty if there is nothing."""
+    return next((note.detail for note in config.notes if note.code == "untrusted_setting"), "")
 
 
 def _one_line(config: Config, upstream: str, model: str, auth: Auth, plugins: Plugins) -> Line:
