@@ -12,10 +12,14 @@ from hypothesis import strategies as st
 
 from tests.server.asgi import HELLO, Parrot, Team, ask, bearer, line, run
 from toolspeak.core.model import Options, Request, Tool
-from toolspeak.errors import UpstreamError, UsageError
+from toolspeak.core.schema import MAX_SCHEMA_BYTES
+from toolspeak.errors import SchemaError, UpstreamError, UsageError
 from toolspeak.server.keys import Key
 from toolspeak.server.limits import (
     MOST_CONTAINERS,
+    MOST_MESSAGES,
+    MOST_TOOL_BYTES,
+    MOST_VALUES,
     LimitedUpstream,
     Limits,
     Meter,
@@ -239,6 +243,60 @@ def test_a_request_lists_512_tools_at_most():
     check_request(Request("m", (), tools[:512]))
     with pytest.raises(UsageError, match="513 tools"):
         check_request(Request("m", (), tools))
+
+
+@pytest.mark.requirement("R-T11")
+@pytest.mark.parametrize("value", [b"1", b'""', b'{"":1}'])
+def test_a_body_of_very_many_small_values_is_refused_before_they_are_made(value: bytes):
+    count = 2 * MOST_VALUES + 2
+    with pytest.raises(UsageError, match="more than 1000000"):
+        read_object(b'{"a":[' + (value + b",") * count + value + b"]}")
+
+
+@pytest.mark.parametrize("text", ["1," * MOST_VALUES, '\\",' * MOST_VALUES])
+def test_commas_in_texts_are_no_values(text: str):
+    body = msgspec.json.encode({"a": text + ","})
+    assert read_object(body) == {"a": text + ","}
+
+
+def test_a_text_that_never_ends_is_looked_at_once():
+    with pytest.raises(UsageError, match="not JSON"):
+        read_object(b'{"a":"' + b'\\",' * (MOST_VALUES + 1) + b"\\")
+
+
+@pytest.mark.requirement("R-T11")
+@pytest.mark.parametrize("field", ["messages", "input", "contents"])
+def test_a_conversation_has_20000_messages_at_most(field: str):
+    assert read_object(msgspec.json.encode({field: [1] * MOST_MESSAGES}))
+    with pytest.raises(UsageError, match=f"`{field}` lists 20001 messages"):
+        read_object(msgspec.json.encode({field: [1] * (MOST_MESSAGES + 1)}))
+
+
+@pytest.mark.requirement("R-T11")
+@pytest.mark.parametrize("field", ["tools", "functions"])
+def test_all_tools_together_take_a_mebibyte_at_most(field: str):
+    text = "x" * MOST_TOOL_BYTES
+    assert read_object(msgspec.json.encode({field: [], "messages": [text]}))
+    with pytest.raises(SchemaError, match="the tools take"):
+        read_object(msgspec.json.encode({field: [text]}))
+
+
+@pytest.mark.requirement("R-T11")
+def test_the_schema_of_a_tool_that_is_too_large_is_refused_before_anything_is_made_of_it():
+    small, large = ({"description": "x" * size} for size in (MAX_SCHEMA_BYTES // 2, MAX_SCHEMA_BYTES))
+    fitting = Request("m", (), (Tool("one", parameters=small), Tool("two", parameters=small)))
+    check_request(fitting, MAX_SCHEMA_BYTES * 2)
+    with pytest.raises(SchemaError, match="`two` take"):
+        check_request(Request("m", (), (Tool("one"), Tool("two", parameters=large))), MAX_SCHEMA_BYTES * 2)
+
+
+def test_tools_that_are_too_large_are_a_bad_request():
+    team = Team()
+    for size in (MAX_SCHEMA_BYTES, MOST_TOOL_BYTES):
+        tool = {"type": "function", "function": {"name": "f", "parameters": {"description": "x" * size}}}
+        body = {**HELLO, "tools": [tool]}
+        answer = run(ask(team.app, "POST", "/v1/chat/completions", bearer(team.key(f"anna{size}")), body))
+        assert (answer.status, "bytes, more than" in answer.message) == (400, True)
 
 
 def test_fields_that_would_choose_where_a_request_goes_are_noted():

@@ -107,7 +107,7 @@ class Exchange:
             body = await read_body(self._scope, self._receive)
             said = read_object(body)
             request = self._face.decode(said, **fields)
-            check_request(request)
+            check_request(request, len(body))
             target = self._gateway.target(request, caller)
             self.tenant = target.tenant
             if self._face.needs_store(request):

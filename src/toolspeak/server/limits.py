@@ -6,13 +6,18 @@ Everything is counted in this process: with several, each allows as much. Above:
 
 from __future__ import annotations
 
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import AbstractContextManager, aclosing, nullcontext
 
-from ..core.model import JSONObject, JSONValue, Note, Request, is_object
-from ..errors import UpstreamError, UsageError
+import msgspec
+
+from ..core.model import JSONObject, JSONValue, Note, Request, is_array, is_object
+from ..core.neutral import shown_name
+from ..core.schema import MAX_SCHEMA_BYTES
+from ..errors import SchemaError, UpstreamError, UsageError
 from ..protocols.common import ROUTING_FIELDS, parse_object
 from ..upstreams.seam import Batches, Upstream
 from .keys import Key
@@ -24,8 +29,18 @@ MOST_DEPTH = 64
 #: Lists and objects in one request; each takes many times the memory of its two bytes. The largest requests of coding
 #: agents hold some 20,000, and a large file as text may hold more of such brackets.
 MOST_CONTAINERS = 1_000_000
+#: Members of all lists and objects in one request. A list of numbers is read at some ten million a second.
+MOST_VALUES = 1_000_000
 #: Coding agents with every tool server plugged in list about 200 tools.
 MOST_TOOLS = 512
+#: All tools of one request, as JSON. Coding agents send 75 kB, 200 tools of tool servers take about 300 kB.
+MOST_TOOL_BYTES = 1024 * 1024
+#: The longest conversations of coding agents have some thousand messages before they are summed up.
+MOST_MESSAGES = 20_000
+#: Where the protocols list messages, and where they list tools.
+_MESSAGES, _TOOLS = ("messages", "input", "contents"), ("tools", "functions")
+#: A text in JSON. One that never ends goes on to the end, so that nothing is looked at twice.
+_TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 #: Keys whose counts are kept. One that was not used for longest starts anew, with a full bucket.
 _MOST_METERS = 4096
 #: When to try again if somebody else's request must end first: nobody knows, so soon.
@@ -170,7 +185,7 @@ class LimitedUpstream:
 
 
 def read_object(body: bytes) -> JSONObject:
-    """The object that a body is, if it is neither nested too deeply nor made of too many values.
+    """The object that a body is, if it is neither nested too deeply nor holds too much of anything.
 
     Raises:
         UsageError: it is no such object.
@@ -179,7 +194,10 @@ def read_object(body: bytes) -> JSONObject:
     brackets = body.count(b"{") + body.count(b"[")
     if brackets > MOST_CONTAINERS:
         raise UsageError(f"the body holds more than {MOST_CONTAINERS} lists and objects")
+    if body.count(b",") > MOST_VALUES:  # few texts hold as many
+        _check_values(body)
     fields = parse_object(body)
+    _check_lists(fields, len(body))
     if brackets > MOST_DEPTH:  # fewer cannot be nested as deeply
         _check_depth(fields)
     return fields
@@ -199,14 +217,46 @@ def _check_depth(fields: JSONObject) -> None:
     raise UsageError(f"the body is nested deeper than {MOST_DEPTH} levels")
 
 
-def check_request(request: Request) -> None:
-    """Refuse a request that lists too many tools.
+def _check_values(body: bytes) -> None:
+    """Count what stands between commas outside texts; of two texts one may be a key."""
+    bare, texts = _TEXT.subn(b"", body, 2 * MOST_VALUES + 1)
+    if texts > 2 * MOST_VALUES or bare.count(b",") > MOST_VALUES:
+        raise UsageError(f"the body holds more than {MOST_VALUES} values")
+
+
+def _check_lists(fields: JSONObject, size: int) -> None:
+    """Before anything is made of them."""
+    for name in _MESSAGES:
+        listed = fields.get(name)
+        if is_array(listed) and len(listed) > MOST_MESSAGES:
+            raise UsageError(f"`{name}` lists {len(listed)} messages; at most {MOST_MESSAGES} are taken")
+    if size <= MOST_TOOL_BYTES:
+        return
+    taken = sum(len(msgspec.json.encode(fields[name])) for name in _TOOLS if name in fields)
+    if taken > MOST_TOOL_BYTES:
+        raise SchemaError(
+            f"the tools take {taken} bytes, more than {MOST_TOOL_BYTES}",
+            hint="shorten the descriptions, or send fewer tools",
+        )
+
+
+def check_request(request: Request, size: int = 0) -> None:
+    """Refuse a request that lists too many tools, or one that is too large; `size` is what its body takes.
 
     Raises:
         UsageError: it does.
     """
     if len(request.tools) > MOST_TOOLS:
         raise UsageError(f"the request lists {len(request.tools)} tools; at most {MOST_TOOLS} are taken")
+    if size <= MAX_SCHEMA_BYTES:  # no part of it takes more
+        return
+    for tool in request.tools:
+        taken = len(msgspec.json.encode(tool.parameters))
+        if taken > MAX_SCHEMA_BYTES:
+            raise SchemaError(
+                f"the `parameters` of `{shown_name(tool.name)}` take {taken} bytes, more than {MAX_SCHEMA_BYTES}",
+                hint="shorten the descriptions or split the tool",
+            )
 
 
 def ignored_routing(request: Request) -> tuple[Note, ...]:
