@@ -122,7 +122,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a name that is no text": ([{"name": 7}], "a tool needs a `name`"),
     "a type that is no text": ([{"type": [], "name": "f"}], "the `type` of a tool must be a string, not `list`"),
     "a group without a name": ([{"type": "namespace", "tools": []}], "a namespace of tools needs a `name`"),
-    "a group with an odd name": ([{"type": "namespace", "name": 5, "tools": []}], "a namespace of tools needs a `name`"),
+    "a group with an odd name": (
+        [{"type": "namespace", "name": 5, "tools": []}],
+        "a namespace of tools needs a `name`",
+    ),
     "a group of a name": ([{"type": "namespace", "name": "n", "tools": ["f"]}], "a tool must be an object, not `str`"),
     "a group in a group": (
         [{"type": "namespace", "name": "n", "tools": [{"type": "namespace", "name": "m", "tools": []}]}],

@@ -340,7 +340,13 @@ WORDS = [
         codes={"unknown_tool"},
         verdicts=(("$x", "text", "unknown_tool"),),
     ),
-    Case("a bar behind the call", "<tool_call>ping<|foo|></tool_call>", (("ping", {}),), said="<|foo|>", codes=frozenset({"text_in_block"})),
+    Case(
+        "a bar behind the call",
+        "<tool_call>ping<|foo|></tool_call>",
+        (("ping", {}),),
+        said="<|foo|>",
+        codes=frozenset({"text_in_block"}),
+    ),
 ]
 
 
