@@ -29,7 +29,13 @@ BODIES: dict[str, dict[str, Any]] = {
 }
 
 #: Every route that there is, with what it demands. A new route fails here until somebody has thought about it.
-OPEN = {("GET", "/health"), ("HEAD", "/health"), ("GET", "/ready"), ("HEAD", "/ready"), ("POST", "/toolspeak/session")}
+OPEN = {
+    ("GET", "/health"),
+    ("HEAD", "/health"),
+    ("GET", "/ready"),
+    ("HEAD", "/ready"),
+    ("POST", "/toolspeak/session"),
+} | {("GET", "/toolspeak/session")}
 ADMIN = {("GET", "/toolspeak/requests"), ("DELETE", "/toolspeak/session"), ("GET", "/metrics"), ("HEAD", "/metrics")}
 PAGES = {"/", "/version", "/openapi.json", "/docs", "/models", "/v1/models", "/v1beta/models"} | {
     "/api/tags",

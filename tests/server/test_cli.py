@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,47 @@ def test_what_an_untrusted_file_wanted_is_said_at_the_start(home: Path, started:
     result = invoke("serve", "--upstream", "http://127.0.0.1:9/v1")
     assert result.exit_code == 0
     assert "cannot set `upstreams` until it is trusted" in result.stderr
+
+
+def _said(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], listening: Any, terminal: bool) -> str:
+    """What is said on stderr once clients can come."""
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal, raising=False)
+    listening(8788)
+    return capsys.readouterr().err
+
+
+@pytest.mark.requirement("R-T7")
+@pytest.mark.parametrize(("host", "shown"), [("127.0.0.1", "127.0.0.1"), ("0.0.0.0", "127.0.0.1"), ("::", "[::1]")])
+def test_the_printed_link_opens_a_session_once(
+    home: Path,
+    started: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    host: str,
+    shown: str,
+):
+    invoke("keys", "new", "anna")
+    invoke("serve", "--upstream", "http://127.0.0.1:9/v1", "--host", host)
+    app, *_, listening = started[-1]
+    said = _said(monkeypatch, capsys, listening, True)
+    (code,) = re.findall(rf"http://{re.escape(shown)}:8788/toolspeak/session#(\S+)", said)
+    begun = run(ask(app, "POST", "/toolspeak/session", {}, {"code": code}))
+    assert begun.status == 200
+    cookie = {"Cookie": begun.header("set-cookie").partition(";")[0]}
+    assert run(ask(app, "GET", "/toolspeak/requests", cookie)).status == 200
+    assert run(ask(app, "POST", "/toolspeak/session", {}, {"code": code})).status == 401
+
+
+@pytest.mark.requirement("R-T7")
+def test_no_link_is_printed_into_a_log_or_for_one_of_several_workers(
+    home: Path, started: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    invoke("serve", "--upstream", "http://127.0.0.1:9/v1")
+    assert _said(monkeypatch, capsys, started[-1][-1], False) == ""
+    invoke("serve", "--upstream", "http://127.0.0.1:9/v1", "--workers", "2")
+    said = _said(monkeypatch, capsys, started[-1][-1], True)
+    assert "--admin" in said
+    assert "#" not in said
 
 
 @pytest.mark.requirement("R-T5")

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
+
+import pytest
+
+from tests.server.asgi import ask, gateway, run
+from toolspeak.server.app import App
 from toolspeak.server.sessions import CODE_SECONDS, SESSION_SECONDS, Sessions, session_in
 
 
@@ -68,3 +76,14 @@ def test_the_session_is_found_among_other_cookies():
     assert named(b"a=b", b"toolspeak_session=x=y") == "x=y"
     assert named(b"xtoolspeak_session=x") == ""
     assert named() == ""
+
+
+@pytest.mark.requirement("R-T7")
+def test_the_page_of_the_link_may_run_its_own_script_and_nothing_else():
+    answer = run(ask(App(gateway()), "GET", "/toolspeak/session"))
+    assert (answer.status, answer.header("content-type")) == (200, "text/html; charset=utf-8")
+    (script,) = re.findall("<script>(.*)</script>", answer.body.decode(), re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = answer.header("content-security-policy")
+    assert policy == f"default-src 'none'; script-src 'sha256-{digest}'; connect-src 'self'; frame-ancestors 'none'"
+    assert answer.header("referrer-policy") == "no-referrer"

@@ -98,7 +98,7 @@ def test_nothing_at_all_is_404(path: str):
         ("GET", "/v1/chat/completions", "POST"),
         ("PUT", "/v1/models", "GET, HEAD"),
         ("GET", "/api/chat", "POST"),
-        ("OPTIONS", "/toolspeak/session", "POST, DELETE"),
+        ("OPTIONS", "/toolspeak/session", "GET, POST, DELETE"),
         ("POST", "/v1/models/m", "GET, HEAD"),
         ("GET", "/v1beta/models/m:generateContent", ""),
     ],

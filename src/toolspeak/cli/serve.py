@@ -6,6 +6,7 @@ Above: the user. Below: `server.run`.
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -149,17 +150,37 @@ def command(
         config = new
         return made
 
+    code = guard.access.sessions.code if manner.workers == 1 else None
     app = App(gateway, guard, operation=Operation(tracer=spans(), access_log=log.access_log))
     with usage_errors():
         status = serve(
-            app, address.host, address.port, remade, Manner(*manner), partial(_say_where, address.host, running)
+            app, address.host, address.port, remade, Manner(*manner), partial(_say_where, address.host, running, code)
         )
     click.get_current_context().exit(status)
 
 
-def _say_where(host: str, running: str, port: int) -> None:
-    """What a person needs to know once clients can come."""
-    address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+#: Who listens at every address is reached at this one.
+_ANY = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
+
+
+def _say_where(host: str, running: str, code: Callable[[], str] | None, port: int) -> None:
+    """What a person needs to know once clients can come. `code` makes one for the session of that person."""
+    address = _url(host, port)
     click.echo(f"toolspeak listens on {address} (OpenAI: /v1, Anthropic: /, Gemini: /, Ollama: /)")
     if running:
         advice(address, running)
+    if sys.stderr.isatty():  # elsewhere it is the log, where others may read
+        click.echo(_say_who(_url(_ANY.get(host, host), port), code), err=True)
+
+
+def _say_who(address: str, code: Callable[[], str] | None) -> str:
+    """How the person who has just started the server shows who it is."""
+    from ..server.sessions import CODE_SECONDS, link
+
+    if code is None:
+        return "what was asked: with a key of `toolspeak keys new NAME --admin`, since sessions are each worker's own"
+    return f"what was asked, for you alone (once, within {CODE_SECONDS / 60:.0f} minutes): {link(address, code())}"
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -47,6 +47,7 @@ SUMMARIES = {
     "ollama_ps": "Models in memory: none",
     "ollama_version": "A version of Ollama that clients take for current",
     "ollama_show": "What a model can do, in Ollama's words",
+    "session": "The page of the printed link",
     "session_begin": "A code that the server printed becomes a session",
     "session_end": "Ends a session",
     "records": "What was asked lately, by anybody",
@@ -77,7 +78,7 @@ _CLIENT: list[JSONValue] = [{}, *({name: []} for name in _SCHEMES if name != "se
 _ADMIN: list[JSONValue] = [{"bearer": []}, {"session": []}]
 _SECURITY: dict[str, list[JSONValue]] = {"open": [], "client": _CLIENT, "admin": _ADMIN}
 
-_TEXTS = {"docs": "text/html"}
+_TEXTS = {"docs": "text/html", "session": "text/html"}
 _TEXT = "text/plain"
 _JSON = "application/json"
 #: Face -> how its streams come.

@@ -139,6 +139,7 @@ PAGES: dict[str, tuple[type | None, type | None]] = {
     "ollama_ps": (None, OllamaModels),
     "ollama_version": (None, Version),
     "ollama_show": (OllamaShow, Object),
+    "session": (None, None),
     "session_begin": (SessionCode, Object),
     "session_end": (None, Object),
     "records": (None, Records),

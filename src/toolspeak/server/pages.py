@@ -19,7 +19,7 @@ from .exchange import Record
 from .faces import face
 from .gateway import Gateway
 from .routes import Route, methods_of
-from .sessions import COOKIE, SESSION_SECONDS, Sessions, session_in
+from .sessions import COOKIE, LINK_HEADERS, LINK_PAGE, SESSION_SECONDS, Sessions, session_in
 from .unserved import refusal
 
 __all__ = ["Pages"]
@@ -75,6 +75,8 @@ class Pages:
                 from .openapi import PAGE_HEADERS, page
 
                 await respond(send, 200, page(_version()), b"text/html; charset=utf-8", headers=PAGE_HEADERS)
+            case "session":
+                await respond(send, 200, LINK_PAGE, b"text/html; charset=utf-8", headers=LINK_HEADERS)
             case "session_begin":
                 await self._begin(scope, receive, send)
             case "session_end":

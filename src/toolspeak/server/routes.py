@@ -78,7 +78,8 @@ _TABLE: dict[tuple[str, str], Route] = {
         for path, page in _OPEN_PAGES.items()
         for method in ("GET", "HEAD")
     },
-    # Open, since it is how a session begins: by a code that the server printed.
+    # Open, since it is how a session begins: by a code that the server printed. The page brings it back.
+    ("GET", "/toolspeak/session"): Route(page="session", level="open"),
     ("POST", "/toolspeak/session"): Route(page="session_begin", level="open"),
     ("DELETE", "/toolspeak/session"): Route(page="session_end", level="admin"),
     ("GET", "/toolspeak/requests"): Route(page="records", level="admin"),

@@ -7,6 +7,7 @@ as hashes, and end. Above: `auth`, `pages`. Below: nothing.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import secrets
 import time
@@ -14,9 +15,11 @@ from collections.abc import Callable
 
 from .asgi import Scope
 
-__all__ = ["COOKIE", "Sessions", "session_in"]
+__all__ = ["COOKIE", "LINK_HEADERS", "LINK_PAGE", "Sessions", "link", "session_in"]
 
 COOKIE = "toolspeak_session"
+#: Where a code becomes a session.
+_PATH = "/toolspeak/session"
 #: A code is for the person who has just started the server; a session lasts a working day.
 CODE_SECONDS = 600.0
 SESSION_SECONDS = 12 * 3600.0
@@ -62,6 +65,37 @@ class Sessions:
             del table[next(iter(table))]
         table[_digest(text)] = now + seconds
         return text
+
+
+#: Takes the code out of the address, so that it is not kept there, and gives it back.
+_SCRIPT = """
+const code = location.hash.slice(1);
+history.replaceState(null, "", location.pathname);
+fetch("session", {method: "POST", body: JSON.stringify({code})}).then((answer) => {
+  if (answer.ok) location.replace("requests");
+  else document.getElementById("said").textContent = "This link was used, or is too old. A new start prints another.";
+});
+"""
+#: What the printed link shows.
+LINK_PAGE = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><title>toolspeak</title><p id="said">One moment.</p>'
+    f"<script>{_SCRIPT}</script>"
+).encode()
+_HASH = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
+#: The page runs this script alone, which speaks with this server alone.
+LINK_HEADERS = [
+    (
+        b"content-security-policy",
+        f"default-src 'none'; script-src 'sha256-{_HASH}'; connect-src 'self'; frame-ancestors 'none'".encode(),
+    ),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+]
+
+
+def link(address: str, code: str) -> str:
+    """What a person opens to begin a session."""
+    return f"{address}{_PATH}#{code}"
 
 
 def session_in(scope: Scope) -> str:
