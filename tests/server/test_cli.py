@@ -82,6 +82,14 @@ def test_keys_are_listed_as_json_and_revoked(home: Path):
     assert (wrong.exit_code, wrong.stderr.splitlines()[0]) == (2, "error: there is no key `root`")
 
 
+@pytest.mark.parametrize("models", ["", ",", " ", " , ,"])
+def test_a_list_of_models_without_a_model_does_not_stand_for_all(home: Path, models: str):
+    refused = invoke("keys", "new", "anna", "--models", models)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "--models names no model" in refused.stderr
+    assert keys_in(home).all() == ()
+
+
 def test_a_name_that_is_taken_is_an_error_with_a_hint(home: Path):
     invoke("keys", "new", "anna")
     assert "hint: revoke it first" in invoke("keys", "new", "anna").stderr
@@ -180,6 +188,21 @@ def test_no_link_is_printed_into_a_log_or_for_one_of_several_workers(
     said = _said(monkeypatch, capsys, started[-1][-1], True)
     assert "--admin" in said
     assert "#" not in said
+
+
+WRONG = [("--port", text) for text in ("99999", "-1")] + [
+    (option, text) for option in ("--drain", "--linger") for text in ("nan", "-5", "inf", "-0.1", "1e9")
+]
+
+
+@pytest.mark.parametrize(("option", "text"), WRONG)
+def test_a_port_or_a_time_that_cannot_be_is_an_error_of_the_command_line(
+    home: Path, started: list[Any], option: str, text: str
+):
+    refused = invoke("serve", "--upstream", "http://127.0.0.1:9/v1", option, text)
+    assert refused.exit_code == 2
+    assert f"Invalid value for '{option}'" in refused.stderr
+    assert started == []
 
 
 @pytest.mark.requirement("R-T5")

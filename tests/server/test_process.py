@@ -209,7 +209,7 @@ def test_a_signal_ends_it_in_order(number: signal.Signals):
 
 
 @pytest.mark.requirement("R-F30")
-def test_told_twice_it_ends_at_once():
+def test_told_twice_it_ends_at_once(caplog: pytest.LogCaptureFixture):
     async def talk() -> None:
         script = Script(words("The weather is fine. " * 20), asyncio.Event())
         async with serving(scripted(script), Manner(drain=3600.0)) as one:
@@ -223,6 +223,8 @@ def test_told_twice_it_ends_at_once():
             writer.close()
 
     run(talk())
+    # That nobody waited for the application is no failure of its own.
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 # ---- how much there can be
@@ -279,3 +281,7 @@ def test_an_address_that_is_taken_or_not_ours_is_an_error_for_people():
         bound("192.0.2.1", 0)
     with pytest.raises(UsageError, match="cannot listen on"):
         bound("no.such.name.invalid", 0)
+    with pytest.raises(UsageError, match="cannot listen on"):
+        bound("127.0.0.1", 99_999)
+    with pytest.raises(UsageError, match="cannot listen on"):
+        bound("a" * 70 + ".invalid", 0)

@@ -11,7 +11,7 @@ import time
 import click
 
 from ..config import load
-from ._io import write_json
+from ._io import CliError, write_json
 from .config import usage_errors
 
 __all__ = ["command"]
@@ -32,15 +32,17 @@ def command() -> None:
 
 @command.command("new")
 @click.argument("name")
-@click.option("--models", default="", metavar="NAMES", help="Only these models, separated by commas; * for any text.")
+@click.option("--models", metavar="NAMES", help="Only these models, separated by commas; * for any text.")
 @click.option("--rate", default=0, metavar="N", help="At most N requests a minute.")
 @click.option("--concurrency", default=0, metavar="N", help="At most N requests at a time.")
 @click.option("--admin", is_flag=True, help="May also see what others asked.")
-def new(name: str, models: str, rate: int, concurrency: int, admin: bool) -> None:
+def new(name: str, models: str | None, rate: int, concurrency: int, admin: bool) -> None:
     """Make a key for NAME and print it, this once."""
     from ..server.keys import Keys
 
-    allowed = tuple(name.strip() for name in models.split(",") if name.strip())
+    allowed = tuple(name.strip() for name in (models or "").split(",") if name.strip())
+    if models is not None and not allowed:  # a variable that is not set in a script, say: nobody meant all of them
+        raise CliError("--models names no model", hint="name some, or leave it out for all models")
     with usage_errors():
         key, text = Keys(load().state()).new(name, allowed, rate, concurrency, admin=admin)
     click.echo(text)

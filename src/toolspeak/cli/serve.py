@@ -9,6 +9,7 @@ import logging
 import sys
 from collections.abc import Callable
 from functools import partial, wraps
+from math import isnan
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
@@ -35,6 +36,21 @@ Examples:
 """
 _LEVELS = ["debug", "info", "warning", "error"]
 _PROTOCOLS = ["openai", "openai_responses", "anthropic", "gemini", "ollama"]
+#: What a port can be.
+_PORT = click.IntRange(0, 65535)
+
+
+class _Seconds(click.FloatRange):
+    """A time: up to a day, which is longer than anybody waits for an end. `nan` is in every range of click's."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        seconds = float(super().convert(value, param, ctx))
+        if isnan(seconds):
+            self.fail(f"{value!r} is not a time.", param, ctx)
+        return seconds
+
+
+_SECONDS = _Seconds(0, 86_400)
 
 
 class _Manner(NamedTuple):
@@ -67,12 +83,20 @@ def _running(command: Callable[..., None]) -> Callable[..., None]:
     """The options about where and how it is run, as three values."""
 
     @click.option("--host", default="127.0.0.1", show_default=True, help="address to listen on")
-    @click.option("--port", default=8788, show_default=True, help="port to listen on; 0 for a free one")
+    @click.option("--port", default=8788, show_default=True, type=_PORT, help="port to listen on; 0 for a free one")
     @click.option("--require-key", is_flag=True, help="demand a toolspeak key on this machine too")
     @click.option("--allow-host", multiple=True, metavar="NAME", help="a name that clients may call this server by")
     @click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 256), help="processes that answer")
-    @click.option("--drain", default=30.0, show_default=True, metavar="SECONDS", help="time for answers at the end")
-    @click.option("--linger", default=0.0, metavar="SECONDS", help="at the end, listen on for so long, but not ready")
+    @click.option(
+        "--drain", default=30.0, show_default=True, type=_SECONDS, metavar="SECONDS", help="time for answers at the end"
+    )
+    @click.option(
+        "--linger",
+        default=0.0,
+        type=_SECONDS,
+        metavar="SECONDS",
+        help="at the end, listen on for so long, but not ready",
+    )
     @click.option("--log-format", type=click.Choice(["auto", "json", "text"]), default="auto", show_default=True)
     @click.option("--log-level", type=click.Choice(_LEVELS), default="warning", show_default=True)
     @click.option("--access-log", is_flag=True, help="a line in the log for every request")

@@ -152,7 +152,10 @@ class App:
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:
-            message = await receive()
+            try:
+                message = await receive()
+            except asyncio.CancelledError:  # the server ends at once and waits for nobody; that is no failure to log
+                return
             if message["type"] == "lifespan.startup":
                 self._gateway.start()
                 await send({"type": "lifespan.startup.complete"})

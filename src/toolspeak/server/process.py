@@ -272,10 +272,11 @@ def bound(host: str, port: int) -> list[socket.socket]:
             listener.bind((address[0], taken, *address[2:]))
             # From here on clients wait to be accepted, and none is turned away because workers are still starting.
             listener.listen(_BACKLOG)
-    except OSError as error:
+    except (OSError, OverflowError, UnicodeError) as error:  # the latter two: no port, no name
         for each in sockets:
             each.close()
-        raise UsageError(f"cannot listen on {host} port {port}: {error.strerror or error}") from None
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise UsageError(f"cannot listen on {host} port {port}: {reason}") from None
     return sockets
 
 
