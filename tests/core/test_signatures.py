@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolspeak.core.model import Tool
-from toolspeak.core.signatures import Detail, declared_texts, relevance, resolve, signature
+from toolspeak.core.signatures import Detail, declared_texts, relevance, resolve, signature, vocabulary
 
 
 def tool(properties: Any = None, required: Any = (), description: str = "", **more: Any) -> Tool:
@@ -347,5 +347,5 @@ def test_a_tool_is_found_by_the_words_of_the_request(query: str, best: str):
         Tool("HTTPTool", "x"),
         Tool("the_for", "the for to in"),
     ]
-    assert max(tools, key=lambda each: relevance(each, query)).name == best
-    assert relevance(tools[-1], "for the tool in to") == 0
+    assert max(tools, key=lambda each: relevance(vocabulary(each), query)).name == best
+    assert relevance(vocabulary(tools[-1]), "for the tool in to") == 0

@@ -11,7 +11,7 @@ been passed in. Above: `engine`. Below: `signatures`, `few_shot`, `neutral`, `di
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -20,9 +20,9 @@ import msgspec
 from ..dialects.table import dialect as dialect_row
 from ..errors import UsageError
 from .few_shot import TEMPLATES, Example, Texts, checked, example_of, fill, texts_of
-from .model import JSONValue, Message, Note, TextPart, Tool, ToolCall, ToolChoice
+from .model import JSONValue, Message, Note, TextPart, Tool, ToolCall, ToolChoice, is_object
 from .neutral import joined, json_text, plain_name, result_text, shortened, shown_name, written
-from .signatures import Detail, ListingStyle, declared_texts, relevance, signature
+from .signatures import MAX_LITERAL, Detail, ListingStyle, Vocabulary, declared_texts, relevance, signature, vocabulary
 
 __all__ = [
     "TEMPLATES",
@@ -37,8 +37,14 @@ __all__ = [
 #: Sets of tools and contracts that are kept: some fifty agents, each with a few conversations at a time.
 KEPT_TOOLSETS = 64
 KEPT_CONTRACTS = 256
+#: Sets of tools that there is no room for whose words are kept; they take some twenty times their JSON.
+KEPT_VOCABULARIES = 8
 #: Declarations larger than this are not kept; coding agents send up to 75 kB.
 MAX_KEPT_BYTES = 256 * 1024
+#: A text of more characters for each token that there is room for is mostly too long: its beginning tells.
+CHARS_PER_TOKEN = 8
+#: A parameter takes a line, or a pair of quotes, and a colon on top of its name.
+TOKENS_PER_PARAMETER = 2
 #: Tokens set aside for the rule of `tool_choice` and the mark, so that neither changes what is said of the tools.
 RULE_RESERVE = 80
 #: How much of a result the decision prompt repeats. It is asked only whether the result is enough.
@@ -96,7 +102,7 @@ def estimate_tokens(text: str) -> int:
 
 # ---- tools
 
-
+_Rung: TypeAlias = tuple[ListingStyle, Detail]
 #: Shown where no tool gives an example that fits its own schema.
 _NOBODY = Example(ToolCall("NAME", {"PARAMETER": "VALUE"}), distinct=False)
 
@@ -104,13 +110,49 @@ _NOBODY = Example(ToolCall("NAME", {"PARAMETER": "VALUE"}), distinct=False)
 class _Toolset:
     """Tools that a prompt can teach. Compared by identity, so that it is cheap as a key."""
 
-    __slots__ = ("examples", "kept", "notes", "sample", "tools")
+    __slots__ = ("_costs", "_least", "_written", "examples", "kept", "notes", "sample", "tools")
 
     def __init__(self, tools: tuple[Tool, ...], kept: bool) -> None:
         self.kept = kept
         self.tools, self.notes = _promptable(tools)
         self.sample = example_of(self.tools) or _NOBODY
         self.examples = declared_texts(self.tools)
+        self._least = [_least(tool) for tool in self.tools]
+        #: What tools take at least, and whether it is all that they take.
+        self._costs: dict[tuple[int, _Rung], tuple[int, bool]] = {}
+        #: As they were listed last: what is left out changes with the request, how it is written seldom does.
+        self._written: tuple[_Rung | None, dict[int, str]] = None, {}
+
+    def cost(self, at: int, rung: _Rung, room: int) -> int:
+        """How many tokens the tool at this place takes; if that is more than there is room for, perhaps a part."""
+        tokens, whole = self._costs.get((at, rung), (self._least[at], False))
+        if whole or tokens > room:
+            return tokens
+        text = signature(self.tools[at], *rung)
+        head = text[: CHARS_PER_TOKEN * max(room, 0)]
+        tokens, whole = estimate_tokens(head) + 1, len(head) == len(text)
+        if tokens <= room and not whole:
+            tokens, whole = estimate_tokens(text) + 1, True
+        self._costs[at, rung] = tokens, whole
+        return tokens
+
+    def listed(self, at: int, rung: _Rung) -> str:
+        """The tool at this place as it is listed."""
+        if self._written[0] != rung:
+            self._written = rung, {}
+        texts = self._written[1]
+        if at not in texts:
+            texts[at] = signature(self.tools[at], *rung)
+        return texts[at]
+
+
+def _least(tool: Tool) -> int:
+    """How many tokens the names of the parameters take, which are always listed."""
+    table = tool.parameters.get("properties") if is_object(tool.parameters) else None
+    if not is_object(table) or "$ref" in tool.parameters:
+        return 1
+    names = " ".join(name[: MAX_LITERAL - 1] for name in table)
+    return estimate_tokens(" ".join(names.split())) + TOKENS_PER_PARAMETER * len(table)
 
 
 def _promptable(tools: tuple[Tool, ...]) -> tuple[tuple[Tool, ...], tuple[Note, ...]]:
@@ -157,7 +199,6 @@ def _same_content(source: bytes) -> _Toolset:
 
 # ---- what fits
 
-_Rung: TypeAlias = tuple[ListingStyle, Detail]
 _COMPACT: tuple[_Rung, ...] = tuple(("compact", detail) for detail in Detail)
 _SCHEMA: tuple[_Rung, ...] = tuple(("schema", detail) for detail in Detail)
 #: What is tried, from the fullest to the shortest. A decision begins with whole schemas.
@@ -208,42 +249,54 @@ class _Fit(msgspec.Struct, frozen=True):
 def _fit(kind: str, toolset: _Toolset, ladder: str, dialect: str, budget: int, texts: Texts) -> _Fit:
     rungs = _LADDERS[ladder]
     used = checked(texts)
-    room = cost = 0
+    room = 0
     for rung in rungs:
         shell = used[_KIND_OF[kind].head] + _example(kind, rung[1], toolset.sample.call, dialect, "xxxxxxxx", used)
         room = budget - RULE_RESERVE - estimate_tokens(shell)
-        cost = sum(_cost(tool, rung) for tool in toolset.tools)
-        if cost <= room:
+        if _fits(toolset, rung, room):
             cut = () if rung is rungs[0] else (Note("contract_shortened", f"left out: {_CUTS[rung[1]]}"),)
             return _Fit(rung, room, False, cut)
     return _Fit(rungs[-1], room, True, (Note("contract_shortened", f"left out: {_CUTS[rungs[-1][1]]}"),))
 
 
-def _cost(tool: Tool, rung: _Rung) -> int:
-    return estimate_tokens(signature(tool, *rung)) + 1
+def _fits(toolset: _Toolset, rung: _Rung, room: int) -> bool:
+    """Whether there is room for all tools; no more are written than it takes to know."""
+    for at in range(len(toolset.tools)):
+        if room < 0:
+            break
+        room -= toolset.cost(at, rung, room)
+    return room >= 0
 
 
-def _chosen(toolset: _Toolset, fit: _Fit, choice: ToolChoice, query: str) -> tuple[tuple[Tool, ...], tuple[Note, ...]]:
-    """The tools that there is room for: those that must be called first, then by what they share with the request."""
+@lru_cache(maxsize=KEPT_VOCABULARIES)
+def _vocabularies(toolset: _Toolset) -> list[Vocabulary]:
+    return [vocabulary(tool) for tool in toolset.tools]
+
+
+def _chosen(toolset: _Toolset, fit: _Fit, choice: ToolChoice, query: str) -> tuple[Sequence[int], tuple[Note, ...]]:
+    """The places of the tools that there is room for: those that must be called first, then by what they share with
+    the request."""
     if not fit.over:
-        return toolset.tools, ()
+        return range(len(toolset.tools)), ()
+    words = (_vocabularies if toolset.kept else _vocabularies.__wrapped__)(toolset)
     order = sorted(
         range(len(toolset.tools)),
-        key=lambda at: (toolset.tools[at].name not in choice.allowed, -relevance(toolset.tools[at], query), at),
+        key=lambda at: (toolset.tools[at].name not in choice.allowed, -relevance(words[at], query), at),
     )
     kept: set[int] = set()
     room = fit.room
     for at in order:
-        cost = _cost(toolset.tools[at], fit.rung)
+        cost = toolset.cost(at, fit.rung, room)
         if cost <= room or not kept:
             kept.add(at)
             room -= cost
-    tools = tuple(tool for at, tool in enumerate(toolset.tools) if at in kept)
     left = [tool.name for at, tool in enumerate(toolset.tools) if at not in kept]
     notes = [Note("tools_left_out", f"no room for {', '.join(f'`{name}`' for name in left)}")] if left else []
-    if room < 0 and tools:
-        notes.append(Note("contract_over_budget", f"`{tools[0].name}` alone takes more than there is"))
-    return tools, tuple(notes)
+    places = sorted(kept)
+    if room < 0 and places:
+        alone = toolset.tools[places[0]].name
+        notes.append(Note("contract_over_budget", f"`{alone}` alone takes more than there is"))
+    return places, tuple(notes)
 
 
 # ---- the parts of the tail
@@ -315,9 +368,11 @@ def _contract(
     texts: Texts,
 ) -> Contract:
     used, row = checked(texts), _KIND_OF[kind]
-    fit = _fit(kind, toolset, ladder, dialect, budget, texts)
-    tools, left_out = _chosen(toolset, fit, choice, query)
-    listing = "\n".join(signature(tool, *fit.rung) for tool in tools)
+    # What is not kept is not kept as a key either.
+    fit = (_fit if toolset.kept else _fit.__wrapped__)(kind, toolset, ladder, dialect, budget, texts)
+    places, left_out = _chosen(toolset, fit, choice, query)
+    tools = tuple(toolset.tools[at] for at in places)
+    listing = "\n".join(toolset.listed(at, fit.rung) for at in places)
     stable = fill(used[row.head], {"tools": listing})
     mark = "" if nonce is None else " " + fill(used[row.mark], {"nonce": nonce})
     sample = toolset.sample if not left_out else example_of(tools) or _NOBODY

@@ -12,12 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from enum import IntEnum
-from typing import Literal
+from functools import lru_cache
+from typing import Literal, TypeAlias
 
 from .model import JSONObject, JSONValue, Tool, is_array, is_object
 from .neutral import json_text, neutralise, one_line
 
-__all__ = ["Detail", "ListingStyle", "declared_texts", "relevance", "resolve", "signature"]
+__all__ = ["Detail", "ListingStyle", "Vocabulary", "declared_texts", "relevance", "resolve", "signature", "vocabulary"]
 
 ListingStyle = Literal["compact", "schema"]
 
@@ -356,13 +357,26 @@ _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 _NAME_WEIGHT = 4
 
 
-def relevance(tool: Tool, query: str) -> int:
-    """How much the words of a tool have in common with the words of a request."""
-    asked = _words(query[:MAX_QUERY])
-    about = _words(tool.description[:MAX_QUERY])
+#: The words of a tool's name, and of what else it says about itself.
+Vocabulary: TypeAlias = tuple[set[str], set[str]]
+
+
+def vocabulary(tool: Tool) -> Vocabulary:
+    """The words by which a tool is found."""
     table = tool.parameters.get("properties") if is_object(tool.parameters) else None
     named = {word for name in (table if is_object(table) else ()) for word in _words(name)}
-    return _NAME_WEIGHT * len(asked & _words(tool.name)) + len(asked & (about | named))
+    return _words(tool.name), _words(tool.description[:MAX_QUERY]) | named
+
+
+def relevance(words: Vocabulary, query: str) -> int:
+    """How much the words of a tool have in common with the words of a request."""
+    asked = _asked(query[:MAX_QUERY])
+    return _NAME_WEIGHT * len(asked & words[0]) + len(asked & words[1])
+
+
+@lru_cache(maxsize=4)  # each tool is asked about the same request
+def _asked(query: str) -> set[str]:
+    return _words(query)
 
 
 def _words(text: str) -> set[str]:

@@ -1,0 +1,117 @@
+"""What it takes to find out how much is said of the tools: little, however large they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolspeak.core import contract as module
+from toolspeak.core.contract import Contract, estimate_tokens, inline_contract
+from toolspeak.core.model import Tool, ToolChoice
+from toolspeak.core.signatures import Detail, signature
+
+BUDGET = 2000
+RUNGS: list[Any] = [(style, detail) for style in ("compact", "schema") for detail in Detail]
+
+
+def taking(count: int, description: str = "Does it.", name: str = "f") -> Tool:
+    table = {f"{name}_{number}": {"type": "string", "description": "What it is."} for number in range(count)}
+    return Tool(name, description, {"type": "object", "properties": table})
+
+
+def contract_of(tools: tuple[Tool, ...], query: str = "", budget: int = BUDGET) -> Contract:
+    return inline_contract(tools, ToolChoice(), "hermes", budget=budget, query=query)
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the tools that were written, each time."""
+    names: list[str] = []
+
+    def counted(tool: Tool, *rung: Any) -> str:
+        names.append(tool.name)
+        return signature(tool, *rung)
+
+    monkeypatch.setattr(module, "signature", counted)
+    return names
+
+
+@pytest.mark.requirement("R-T11")
+def test_a_tool_with_more_parameters_than_there_is_room_for_is_written_once(written: list[str]):
+    contract = contract_of((taking(BUDGET),))
+    assert written == ["f"]
+    assert [note.code for note in contract.notes] == ["contract_shortened", "contract_over_budget"]
+
+
+def test_what_is_behind_a_tool_that_does_not_fit_is_written_only_if_it_is_listed(written: list[str]):
+    contract = contract_of((taking(BUDGET, name="huge"), taking(1, name="small")), query="small")
+    assert [tool.name for tool in contract.tools] == ["small"]
+    assert written == ["small", "small"]
+
+
+def test_another_request_costs_no_writing_anew(written: list[str]):
+    tools = tuple(taking(20, name=f"tool{number}") for number in range(60))
+    first = contract_of(tools, "tool1")
+    assert 0 < len(first.tools) < len(tools)
+    written.clear()
+    again = contract_of(tools, "tool1 and something else")
+    assert (again.tools, written) == (first.tools, [])
+    other = contract_of(tools, "tool59")
+    assert set(written) <= {"tool59"}
+    assert "tool59" in {tool.name for tool in other.tools}
+
+
+def test_tools_that_are_too_large_to_be_kept_are_kept_nowhere():
+    before = [each.cache_info().currsize for each in (module._fit, module._contract, module._vocabularies)]
+    contract_of((taking(1, "x" * module.MAX_KEPT_BYTES), taking(1, name="g")))
+    after = [each.cache_info().currsize for each in (module._fit, module._contract, module._vocabularies)]
+    assert after == before
+
+
+def test_of_a_long_description_the_beginning_tells_that_there_is_no_room(monkeypatch: pytest.MonkeyPatch):
+    looked: list[int] = []
+
+    def counted(text: str) -> int:
+        looked.append(len(text))
+        return estimate_tokens(text)
+
+    monkeypatch.setattr(module, "estimate_tokens", counted)
+    contract = contract_of((taking(1, "some words " * 50_000),))
+    assert max(looked) <= module.CHARS_PER_TOKEN * BUDGET
+    assert [note.code for note in contract.notes] == ["contract_shortened"]
+
+
+def test_a_long_text_that_takes_few_tokens_fits():
+    contract = contract_of((taking(1, "a" + " " * module.CHARS_PER_TOKEN * BUDGET + "b"),))
+    assert contract.notes == ()
+
+
+def test_rooms_of_all_sizes_lead_to_the_same_end_whatever_was_asked_before():
+    tools = (taking(30, "Many words. " * 40, "one"), taking(3, "Some words. " * 9, "two"))
+    budgets = (3000, 400, 1000, 700)
+    worn = module._Toolset(tools, kept=True)
+    for budget in budgets:
+        for rung in RUNGS:
+            for at in range(len(tools)):
+                new = module._Toolset(tools, kept=True).cost(at, rung, budget)
+                old = worn.cost(at, rung, budget)
+                assert (old <= budget) == (new <= budget)
+                assert old == new or min(old, new) > budget
+
+
+NAMES = st.text(max_size=100) | st.text("ab \n\t<|[]_1é", max_size=100)
+
+
+@given(st.dictionaries(NAMES, st.just({"type": "string"}), max_size=8))
+def test_no_tool_takes_less_than_is_known_before_it_is_written(table: dict[str, Any]):
+    tool = Tool("f", parameters={"type": "object", "properties": table})
+    least = module._least(tool)
+    assert all(least <= estimate_tokens(signature(tool, *rung)) for rung in RUNGS)
+
+
+@pytest.mark.parametrize("parameters", [None, True, {}, {"properties": []}, {"$ref": "#", "properties": {"a": {}}}])
+def test_of_other_schemas_nothing_is_known_before_they_are_written(parameters: Any):
+    assert module._least(Tool("f", parameters=parameters)) == 1
