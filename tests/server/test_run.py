@@ -145,6 +145,22 @@ def test_a_token_of_a_subscription_stays_in_its_header(tmp_path: Path):
     run(scenario())
 
 
+@pytest.mark.parametrize("protocol", ["openai", "anthropic"])
+@pytest.mark.parametrize("shown", ["Basic YW5uYTpwYXNz", "Other name=a, mark=b"])
+@pytest.mark.parametrize("path", [CHAT, "/v1/messages"])
+def test_another_scheme_than_bearer_is_sent_as_it_came(tmp_path: Path, protocol: str, shown: str, path: str):
+    async def scenario() -> None:
+        async with serving(always(head("Content-Length: 0", status="401 No"))) as upstream:
+            text = f'[upstreams.u]\nbase_url = "{upstream.url}"\nprotocol = "{protocol}"\nauth = "forward"'
+            app = App(gateway_from(configured(tmp_path, text)))
+            await ask(app, "POST", path, {"Authorization": shown}, {**HELLO, "max_tokens": 5})
+            await closing(app)
+        assert upstream.heard[0].header("authorization") == shown
+        assert "x-api-key" not in [name.lower() for name, _ in upstream.heard[0].headers]
+
+    run(scenario())
+
+
 @pytest.mark.requirement("G6")
 def test_fallbacks_and_limits_come_from_the_configuration(tmp_path: Path):
     async def scenario() -> None:

@@ -60,6 +60,11 @@ class Credential(msgspec.Struct, frozen=True):
     header: str
     secret: Secret
 
+    @property
+    def whole(self) -> bool:
+        """Whether it is a whole `Authorization`, by another scheme than Bearer, which can only be sent as it came."""
+        return self.header == "authorization" and " " in self.secret.reveal()
+
 
 class Caller(msgspec.Struct, frozen=True):
     """Who asks."""

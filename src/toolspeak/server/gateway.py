@@ -201,7 +201,8 @@ class Gateway:
 
     def _header(self, place: Place, own: Credential, request: Request) -> str:
         """Where the client's own key goes: as it came if both sides speak alike, else where the upstream looks."""
-        return own.header if request.protocol == self._lines[place.upstream].protocol else ""
+        alike = request.protocol == self._lines[place.upstream].protocol
+        return own.header if alike or own.whole else ""
 
     def _make(self, place: Place, own: Credential | None, header: str) -> tuple[TurnMaker, Settings]:
         line = self._lines[place.upstream]

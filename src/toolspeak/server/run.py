@@ -175,10 +175,12 @@ def _with_key(
     text = key.secret.reveal()
     by = ListingUpstream if route.transport == "thin" else partial(service, route)
     make = partial(by, base_url, protocol=protocol, timeouts=timeouts, provider=provider)
+    if key.whole:
+        return make("", headers={"Authorization": text})
     if key.header != "authorization" or codec(protocol).key_header.lower() == "authorization":
         return make(text)
     # Anthropic's clients show a key in one header and a token of a subscription in the other.
-    return make("", headers={"Authorization": text if " " in text else f"Bearer {text}"})
+    return make("", headers={"Authorization": f"Bearer {text}"})
 
 
 def guard_from(keys: Keys, host: str, hosts: frozenset[str] = frozenset(), *, required: bool = False) -> Guard:
