@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -12,7 +13,11 @@ from tests.server.asgi import Parrot, gateway, line, run
 from tests.server.players import AT_ONCE, Script, words
 from tests.server.test_run import CHAT, Running, raw, request_bytes, up
 from toolspeak.server.app import App
+from toolspeak.server.auth import Access
+from toolspeak.server.guard import Guard
+from toolspeak.server.keys import Keys
 from toolspeak.server.wire import CarefulProtocol
+from toolspeak.state import MemoryState
 
 BODY = b'{"model":"m","messages":[{"role":"user","content":"Hello?"}]}'
 
@@ -41,26 +46,184 @@ def test_a_head_that_does_not_come_is_not_waited_for(data: bytes):
     assert on_the_wire(data) == b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
 
+class Wire(asyncio.Transport):
+    """A connection without a network: what is said comes in as many pieces, whenever it is said."""
+
+    def __init__(self, server: Running) -> None:
+        super().__init__()
+        self.said = b""
+        self.closed = False
+        self.protocol = CarefulProtocol(server.config, server.server_state, {})
+        self.protocol.connection_made(self)
+
+    def write(self, data: Any) -> None:
+        self.said += data
+
+    def close(self) -> None:
+        self.closed = True
+
+    abort = close
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...
+
+    @property
+    def timer(self) -> asyncio.TimerHandle | None:
+        return self.protocol._timer  # pyright: ignore[reportPrivateUsage]
+
+    def hears(self, piece: bytes, most: int = 1) -> int:
+        """How many bytes of these pieces it takes until it closes."""
+        taken = 0
+        while taken < most and not self.closed:
+            self.protocol.data_received(piece)
+            taken += len(piece)
+        return taken
+
+    async def answered(self, count: int = 1) -> bytes:
+        while self.said.count(b"HTTP/1.1") < count or not self.protocol.cycle.response_complete:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        return self.said
+
+
+HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+CHUNKED = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n" % (
+    len(BODY),
+    BODY,
+)
+#: Whatever came before, what follows is no body: a head, the head behind a request, trailers, an extension of a chunk.
+BEGINNINGS = {
+    "a head": b"GET / HTTP/1.1\r\nx-slow: ",
+    "a head behind a request": HEALTH + b"GET / HTTP/1.1\r\nx-slow: ",
+    "a head behind a body": CHUNKED + b"0\r\n\r\nGET / HTTP/1.1\r\nx-slow: ",
+    "trailers": CHUNKED + b"0\r\nx-slow: ",
+    "an extension of a chunk": CHUNKED + b"5;slow=",
+}
+NOBODY_MAY = Guard(Access(Keys(MemoryState()), required=True))
+A_MEGABYTE = 1024 * 1024
+
+
+def wired(scenario: Callable[[Wire], Awaitable[None]], guard: Guard | None = None) -> None:
+    async def whole() -> None:
+        async with up(Running(App(gateway(), guard))) as server:
+            wire = Wire(server)
+            try:
+                await scenario(wire)
+            finally:
+                wire.protocol.connection_lost(None)
+
+    run(whole())
+
+
 @pytest.mark.requirement("R-T11")
-def test_a_head_that_comes_byte_by_byte_has_as_long_as_any_other():
+@pytest.mark.parametrize("begun", BEGINNINGS.values(), ids=BEGINNINGS.keys())
+def test_what_comes_byte_by_byte_has_as_long_as_what_comes_at_once(begun: bytes):
+    async def scenario(wire: Wire) -> None:
+        wire.hears(begun)
+        timer = wire.timer
+        assert timer is not None
+        wire.hears(b"x", most=100)
+        assert wire.timer is timer
+        assert not timer.cancelled()
+
+    wired(scenario)
+
+
+@pytest.mark.requirement("R-T11")
+@pytest.mark.parametrize("piece", [b"x" * 100, b"x\r\nx-flood: 0123456789"], ids=["one line", "lines"])
+@pytest.mark.parametrize("begun", BEGINNINGS.values(), ids=BEGINNINGS.keys())
+def test_what_has_no_end_is_not_read(begun: bytes, piece: bytes):
+    async def scenario(wire: Wire) -> None:
+        wire.hears(begun)
+        assert wire.hears(piece, most=A_MEGABYTE) < 64 * 1024
+        assert wire.closed
+
+    wired(scenario)
+
+
+@pytest.mark.requirement("R-T11")
+def test_who_sends_a_head_without_end_is_told_so_behind_the_answer_before():
+    async def scenario(wire: Wire) -> None:
+        wire.hears(HEALTH + b"GET / HTTP/1.1\r\n")
+        assert (await wire.answered()).endswith(b'{"status":"ok"}')
+        wire.hears(b"x-flood: 0123456789\r\n", most=A_MEGABYTE)
+        assert b" 431 " in wire.said
+
+    wired(scenario)
+
+
+@pytest.mark.requirement("R-T11")
+def test_empty_lines_before_a_request_are_no_way_to_stay():
+    async def scenario(wire: Wire) -> None:
+        wire.hears(HEALTH)
+        wire.hears(b"\r\n")  # some clients end a request so; its answer has all the time it needs
+        assert wire.timer is None
+        await wire.answered()
+        wire.hears(b"\r\n")
+        timer = wire.timer
+        assert timer is not None
+        wire.hears(b"\r\n", most=100)
+        assert wire.timer is timer
+        wire.hears(HEALTH)
+        assert wire.timer is None
+        assert (await wire.answered(2)).endswith(b'{"status":"ok"}')
+
+    wired(scenario)
+
+
+@pytest.mark.requirement("R-T11", "R-T7")
+def test_what_stands_behind_a_body_is_no_header():
+    keys = Keys(MemoryState())
+    anna = keys.new("anna")[1].encode()
+    ends = b"0\r\nx-toolspeak-key: %b\r\nauthorization: Bearer %b\r\n\r\n" % (anna, anna)
+
+    async def scenario(wire: Wire) -> None:
+        wire.hears(CHUNKED + ends)
+        assert b" 401 " in await wire.answered()
+        assert b"authorization" not in dict(wire.protocol.headers)
+        # Nor is it one of the request that comes next.
+        wire.hears(HEALTH.replace(b"/health", b"/v1/models"))
+        assert (await wire.answered(2)).count(b" 401 ") == 2
+
+    wired(scenario, Guard(Access(keys, required=True)))
+
+
+@pytest.mark.requirement("R-T11")
+def test_a_body_that_nobody_reads_does_not_keep_a_connection():
+    async def scenario(wire: Wire) -> None:
+        wire.hears(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n")
+        assert b" 401 " in await wire.answered()
+        timer = wire.timer
+        assert timer is not None
+        wire.hears(b"x", most=999)
+        assert wire.timer is timer
+        # Who comes to the end in time is waited for as between any two requests.
+        wire.hears(b"x")
+        assert wire.timer is None
+        assert wire.protocol.timeout_keep_alive_task is not None
+        assert not wire.closed
+
+    wired(scenario, NOBODY_MAY)
+
+
+@pytest.mark.requirement("R-T11")
+def test_a_body_that_nobody_reads_is_cut_off_without_another_answer():
+    class HastyAtTheEnd(CarefulProtocol):
+        rest_seconds = 0.01
+
+    data = request_bytes("POST", CHAT, "Host: localhost", body=BODY).replace(b"Connection: close\r\n", b"")[:-5]
+
     async def scenario() -> None:
-        async with up(Running(App(gateway()), protocol=Hasty)) as server:
-            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-            writer.write(b"GET / HTTP/1.1\r\nx-slow: ")
-            answer = asyncio.ensure_future(reader.read())
-            while not answer.done():
-                writer.write(b"x")
-                await asyncio.wait([answer], timeout=0.005)
-            assert (await answer).startswith(b"HTTP/1.1 408")
-            writer.close()
+        app = App(gateway(), NOBODY_MAY)
+        async with up(Running(app, protocol=HastyAtTheEnd)) as server:
+            answer = await raw(server.port, data)
+            assert answer.startswith(b"HTTP/1.1 401")
+            assert answer.count(b"HTTP/1.1") == 1
 
     run(scenario())
-
-
-@pytest.mark.requirement("R-T11")
-def test_a_head_without_end_is_not_read():
-    flood = b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"x-flood: 0123456789\r\n" * 5000
-    assert b" 431 " in on_the_wire(flood, CarefulProtocol)
 
 
 @pytest.mark.requirement("R-T11")

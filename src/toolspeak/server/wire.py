@@ -1,7 +1,9 @@
 """The HTTP side of uvicorn, with limits that it lacks: how long and how large the head of a request may be, and how
 long an answer may wait for its reader.
 
-A client that sends its headers one byte a minute, or headers without end, would otherwise be listened to for ever.
+A client that sends its headers one byte a minute, or headers without end, would otherwise be listened to for ever:
+before a body, behind it (trailers) or behind another request. Trailers are read and forgotten, since a header that
+comes after the request was let in is none.
 Above: `run`. Below: uvicorn. What a complete request may be is decided by `guard` and `limits`.
 """
 
@@ -32,14 +34,19 @@ class CarefulProtocol(HttpToolsProtocol):
     #: Seconds for the whole head of a request, and between two pieces of its body.
     head_seconds = 10.0
     body_seconds = 30.0
+    #: Seconds for the rest of a body whose request was answered without it. Who is cut off at once may lose the answer.
+    rest_seconds = 10.0
     #: Seconds in which a client that is too slow must take some of what waits for it.
     write_seconds = 60.0
 
     _stalls = Stalls()
     _stalled: asyncio.TimerHandle | None = None
     _timer: asyncio.TimerHandle | None = None
-    #: Bytes of a head that is not complete; None while there is none.
-    _head: int | None = None
+    #: Bytes that are neither a whole head nor some of a body: of a head, of trailers, of the lines between chunks.
+    _loose = 0
+    #: Whether what came last took a request further, so that there is more time again.
+    _further = False
+    _in_head = False
     _complete = True
     #: The request that is being answered; uvicorn itself remembers the one that came last.
     _answered: RequestResponseCycle | None = None
@@ -62,20 +69,22 @@ class CarefulProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Listen, within limits."""
-        first = self._head is None and self._complete  # the first piece of a request
-        if first:
-            self._head = 0
-        if self._head is not None:
-            self._head += len(data)
+        self._further = self._complete and not self._loose  # the first piece of a request
+        self._loose += len(data)
         super().data_received(data)
-        if self._head is not None and self._head > _MOST_HEAD:
+        if self._loose > _MOST_HEAD:
             self._refuse(_TOO_LARGE)
-        elif self._complete:
-            self._stop()
-        elif self._head is None:
-            self._wait(self.body_seconds)
-        elif first:  # one that comes in one piece, as most do, needs no timer
-            self._wait(self.head_seconds)
+        elif self._complete and (not self._loose or self._answering()):
+            self._stop()  # one that comes in one piece, as most do, needs no timer
+            self._rest()
+        elif self._further or self._timer is None:
+            self._wait(self.head_seconds if self._complete or self._in_head else self.body_seconds)
+
+    def _rest(self) -> None:
+        """uvicorn limits how long it is silent between two requests, but not behind a body that it did not read."""
+        if not self._answering() and self.timeout_keep_alive_task is None:
+            seconds = self.timeout_keep_alive
+            self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
 
     def pause_writing(self) -> None:
         """The client does not take what it asked for; who holds it up for ever is dropped, with all that is kept."""
@@ -97,12 +106,19 @@ class CarefulProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         self._complete = False
+        self._in_head = self._further = True
         super().on_message_begin()
         self._stalls = Stalls()
         cast("dict[str, object]", self.scope)[STALLS] = self._stalls
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_head:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
-        self._head = None
+        self._in_head = False
+        self._loose = 0
+        self._further = True
         super().on_headers_complete()
         if len(self.pipeline) > _MOST_WAITING:
             self.transport.abort()
@@ -111,8 +127,20 @@ class CarefulProtocol(HttpToolsProtocol):
         self._answered = cycle
         super()._start_asgi_task(cycle, app)
 
+    def on_body(self, body: bytes) -> None:
+        self._loose = 0
+        self._further = not self.cycle.response_complete
+        super().on_body(body)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self._complete and not self._in_head and self.cycle.response_complete:
+            self._stop()
+            self._timer = self.loop.call_later(self.rest_seconds, self.transport.close)
+
     def on_message_complete(self) -> None:
         self._complete = True
+        self._loose = 0
         super().on_message_complete()
 
     def _wait(self, seconds: float) -> None:
@@ -134,7 +162,7 @@ class CarefulProtocol(HttpToolsProtocol):
         self._stop()
         if self.transport.is_closing():
             return
-        if not self._answering():
+        if self._answered is None or (self._in_head and not self._answering()):
             self.transport.write(answer)
         self.transport.close()
 
