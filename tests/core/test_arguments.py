@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolspeak.core.arguments import Arguments, Settled, to_json
+from toolspeak.core.arguments import Arguments, Settled, fits_as_it_is, to_json
 from toolspeak.core.lenient_json import END_OBJECT, END_STRING, KEY, OBJECT, PART, STRING, Token, Transducer
 from toolspeak.core.model import Note
 from toolspeak.core.schema import ArgumentSchema
@@ -298,3 +298,61 @@ def test_with_a_schema_the_fragments_joined_are_what_was_settled(value: dict[str
     fragments, settled = stream(json.dumps(value), FILE, size=3)
     assert json.loads("".join(fragments)) == settled.value
     assert ArgumentSchema.of(FILE).problems(settled.value) == settled.problems
+
+
+# ---- arguments that come whole
+
+OPEN = schema(path=TEXT, content=TEXT, lines=WHOLE, required=("content",))
+WHOLE_SCHEMAS: dict[str, Any] = {
+    "closed": FILE,
+    "open": OPEN,
+    "judged as a whole": {"anyOf": [OPEN, {"required": ["path"]}]},
+    "null is allowed": schema(path={"type": ["string", "null"]}, content={}),
+    "none": None,
+    "anything": True,
+}
+
+
+def test_arguments_that_came_whole_go_out_as_they_are():
+    arguments = Arguments(ArgumentSchema.of(FILE))
+    arguments.take_whole({"content": "x"}, '{"content":"x"}')
+    assert arguments.take() == '{"content":"x"}'
+    assert arguments.settle() == Settled({"content": "x"}, (), ())
+    assert arguments.take() == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "parameters", "fits"),
+    [
+        ({"content": "x", "lines": 3}, FILE, True),
+        ({"content": "x", "lines": "3"}, FILE, False),
+        ({"lines": 3}, FILE, False),
+        ({"content": "x", "lines": None}, FILE, False),
+        ({"content": "x", "Content": "y"}, OPEN, False),
+        ({"content": "x", "more": 1}, OPEN, False),
+        ({"content": "\ud800"}, FILE, False),
+        ({"a": None}, None, True),
+        ({}, None, True),
+        ({}, FILE, False),
+    ],
+)
+def test_what_would_be_changed_dropped_moved_or_judged_wrong_does_not_fit_as_it_is(
+    value: Any, parameters: Any, fits: bool
+):
+    assert fits_as_it_is(ArgumentSchema.of(parameters), value) is fits
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["path", "content", "lines", "Content", "more"]),
+        st.text('ab, \n"é', max_size=3) | st.integers(0, 3) | TREES,
+        max_size=4,
+    ),
+    st.sampled_from(sorted(WHOLE_SCHEMAS)),
+)
+def test_arguments_that_fit_as_they_are_come_out_of_their_tokens_as_they_are(value: dict[str, Any], name: str):
+    parameters = WHOLE_SCHEMAS[name]
+    if fits_as_it_is(ArgumentSchema.of(parameters), value):
+        fragments, settled = stream(to_json(value), parameters, size=3)
+        assert "".join(fragments) == to_json(value)
+        assert settled == Settled(value, (), ())

@@ -13,6 +13,7 @@ from toolspeak.core.events import CallArgs, CallEnd, CallStart, Candidate, Event
 from toolspeak.core.evidence import Evidence, Wrapper
 from toolspeak.core.lenient_json import END_OBJECT, END_STRING, KEY, OBJECT, PART, SCALAR, STRING
 from toolspeak.core.model import Note, Tool
+from toolspeak.core.whole import Whole
 
 pytestmark = pytest.mark.requirement("B11")
 
@@ -471,3 +472,60 @@ def test_a_call_whose_block_did_not_end_well_is_text():
 )
 def test_the_end_of_the_line_is_enough_for_a_python_call_that_began_it(dialect: str, line_start: bool, enough: bool):
     assert CallBuilder(Desk(TOOLS), Evidence(dialect, "bare", line_start=line_start)).line_is_enough is enough
+
+
+# ---- at once
+
+AT_ONCE = Whole({"a": "x"}, '{"a":"x"}', 9)
+
+
+@pytest.mark.parametrize("wrapper", ["strong", "bare"])
+def test_a_call_that_comes_at_once_is_told_like_one_that_comes_in_tokens(wrapper: Wrapper):
+    desk, builder = begin(wrapper)
+    assert builder.take_call("f", AT_ONCE)
+    other, beside = begin(wrapper)
+    beside.take_name("f")
+    beside.tokens(WHOLE)
+    beside.end()
+    events = desk.collect()
+    assert events[:3] == [CallStart(0, "f"), CallArgs(0, '{"a":"x"}'), CallEnd(0, True)]
+    assert events[3:] == [event for event in other.collect() if isinstance(event, Judged)]
+    assert (builder.state, builder.name, desk.calls_seen, desk.calls_valid) == ("done", "f", 1, 1)
+    assert candidate(events).arguments == {"a": "x"}
+
+
+def test_arguments_that_come_at_once_follow_a_name():
+    desk, builder = begin()
+    builder.take_name("f")
+    assert builder.take_arguments(AT_ONCE)
+    assert desk.collect()[:3] == [CallStart(0, "f"), CallArgs(0, '{"a":"x"}'), CallEnd(0, True)]
+    assert builder.state == "done"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "evidence"),
+    [
+        ("nobody", AT_ONCE, {}),
+        ("f", Whole({}, "{}", 2), {}),
+        ("f", Whole({"a": "x", "b": 1}, "", 2), {}),
+        ("f", AT_ONCE, {"in_reasoning": True}),
+    ],
+    ids=["an unknown tool", "arguments that do not fit", "an unknown argument", "reasoning"],
+)
+def test_a_call_that_is_not_plainly_one_is_not_taken_at_once_and_leaves_no_trace(
+    name: str, arguments: Whole, evidence: dict[str, Any]
+):
+    desk, builder = begin(**evidence)
+    before = builder.evidence
+    assert not builder.take_call(name, arguments)
+    assert (builder.state, builder.name, builder.evidence, builder.arguments) == ("new", "", before, None)
+    assert desk.collect() == []
+
+
+def test_arguments_are_not_taken_at_once_without_a_name_or_when_they_do_not_fit():
+    desk, builder = begin()
+    assert not builder.take_arguments(AT_ONCE)
+    builder.take_name("f")
+    assert not builder.take_arguments(Whole({}, "{}", 2))
+    assert builder.state == "live"
+    assert desk.collect() == [CallStart(0, "f")]

@@ -388,6 +388,15 @@ SAID = [
 @pytest.mark.parametrize(("schema", "value", "sentence"), SAID)
 def test_a_problem_is_one_sentence_that_names_the_place(schema: Any, value: Any, sentence: str):
     assert ArgumentSchema.of(schema).problems(value) == (sentence,)
+    assert not ArgumentSchema.of(schema).accepts(value)
+
+
+def test_what_has_no_problem_is_accepted():
+    schema = ArgumentSchema.of({"properties": {"n": {"type": "integer"}}})
+    for value in ({}, {"n": 1}, {"n": 1, "more": ["x"]}):
+        assert schema.accepts(value)
+        assert schema.problems(value) == ()
+    assert not schema.accepts([])
 
 
 def test_many_options_are_cut_short():
@@ -429,6 +438,7 @@ def test_what_is_not_json_is_a_problem_whatever_the_schema_says(value: Any, word
     schema = ArgumentSchema.of(None)
     (problem,) = schema.problems({"a": value})
     assert words in problem
+    assert not schema.accepts({"a": value})
     aligned = schema.align({"a": value})
     assert aligned.problems == (problem,)
     assert aligned.notes == ()

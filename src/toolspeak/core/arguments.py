@@ -34,7 +34,7 @@ from .literals import escape_text
 from .model import JSONObject, JSONValue, Note, is_object
 from .schema import ArgumentSchema
 
-__all__ = ["Arguments", "Settled", "to_json"]
+__all__ = ["Arguments", "Settled", "fits_as_it_is", "to_json"]
 
 _NESTING = {OBJECT: 1, ARRAY: 1, STRING: 1, END_OBJECT: -1, END_ARRAY: -1, END_STRING: -1}
 
@@ -45,6 +45,15 @@ _decode = msgspec.json.decode
 def to_json(value: JSONValue) -> str:
     """Strict JSON text of a value."""
     return _encode(value).decode()
+
+
+def fits_as_it_is(schema: ArgumentSchema, value: JSONObject) -> bool:
+    """Whether nothing would be done to these arguments: neither changed, nor dropped, nor moved, nor judged wrong."""
+    if schema.parameters is not None:
+        for key, each in value.items():
+            if each is None or not schema.knows(key):
+                return False
+    return schema.accepts(value)
 
 
 class Settled(msgspec.Struct, frozen=True):
@@ -74,6 +83,7 @@ class Arguments:
         self._places: JSONObject = {}  # values without a key
         self._notes: list[Note] = []
         self._root = ""  # JSON text of a root that was held
+        self._whole: JSONObject | None = None  # all of them, when they came at once
 
     @property
     def live(self) -> bool:
@@ -93,6 +103,11 @@ class Arguments:
         self._ready = []
         self._all.append(ready)
         return ready
+
+    def take_whole(self, value: JSONObject, text: str) -> None:
+        """The whole value at once, which fits as it is, and its strict text; no token has come, and none comes."""
+        self._ready.append(text)
+        self._whole = value
 
     def token(self, token: Token) -> None:
         """One token of the value."""
@@ -177,6 +192,8 @@ class Arguments:
 
     def settle(self) -> Settled:
         """The value has ended: align what was held and judge the whole."""
+        if self._whole is not None:
+            return Settled(self._whole, (), ())
         if not self._in_object:
             return self._settle_root()
         later = self._placed()

@@ -12,12 +12,14 @@ from typing import Literal
 
 import msgspec
 
-from .arguments import Arguments, Settled
+from .arguments import Arguments, Settled, fits_as_it_is
 from .desk import Desk
 from .events import CallArgs, CallEnd, CallStart, Candidate, Judged, Verdict
-from .evidence import REGION_REASONS, Evidence, judge_end, judge_name, needs_line
+from .evidence import REGION_REASONS, Decision, Evidence, judge_end, judge_name, needs_line
 from .lenient_json import REFUSED, VALUE_CHANGING, Token
 from .model import Note
+from .schema import ArgumentSchema
+from .whole import Whole
 
 __all__ = ["CallBuilder"]
 
@@ -68,15 +70,43 @@ class CallBuilder:
         if decision.action == "reject" or not name:
             self._reject(decision.reason if name else "no_name", "reasoning" if self.evidence.in_reasoning else "text")
             return False
-        self._arguments = Arguments(self._desk.schema(name))
-        live = decision.action == "live" and not hold and not self._desk.may_echo(name)
-        self.state = "live" if live else "held"
-        if live:
-            self._start()
+        self._accept(decision, self._desk.schema(name), hold)
         for token in self._early:
             self.token(token)
         self._early = []
         return True
+
+    def _accept(self, decision: Decision, schema: ArgumentSchema, hold: bool = False) -> None:
+        """This is a call, as far as its name goes."""
+        self._arguments = Arguments(schema)
+        live = decision.action == "live" and not hold and not self._desk.may_echo(self.name)
+        self.state = "live" if live else "held"
+        if live:
+            self._start()
+
+    def take_call(self, name: str, arguments: Whole) -> bool:
+        """All of a call at once. False, and nothing has happened, unless it is one and fits as it is."""
+        evidence = msgspec.structs.replace(self.evidence, known=self._desk.knows(name))
+        decision = judge_name(evidence, self._desk.policy)
+        if decision.action == "reject" or not fits_as_it_is(schema := self._desk.schema(name), arguments.value):
+            return False
+        self.name = name
+        self.evidence = evidence
+        self._accept(decision, schema)
+        self._end_whole(arguments)
+        return True
+
+    def take_arguments(self, arguments: Whole) -> bool:
+        """All arguments at once. False, and nothing has happened, unless the name is known and they fit as they are."""
+        if self._arguments is None or not fits_as_it_is(self._desk.schema(self.name), arguments.value):
+            return False
+        self._end_whole(arguments)
+        return True
+
+    def _end_whole(self, arguments: Whole) -> None:
+        assert self._arguments is not None
+        self._arguments.take_whole(arguments.value, arguments.text)
+        self.end()
 
     def go_live(self) -> None:
         """What was held for want of structure has shown enough of it."""

@@ -117,6 +117,10 @@ class ArgumentSchema:
                 return node.prop(name).inlined
         return None
 
+    def accepts(self, arguments: JSONValue) -> bool:
+        """Whether nothing is wrong with the arguments; sooner known than what is."""
+        return not fault(arguments) and self._root.accepts(arguments)
+
     def problems(self, arguments: JSONValue, limit: int = MAX_PROBLEMS) -> tuple[str, ...]:
         """What is wrong with the arguments, at most `limit` short sentences (never fewer than one); empty: valid."""
         return _problems((self._root,), arguments, (), limit)

@@ -17,7 +17,7 @@ from ..core.markup import MORE, lex_tag
 from ..core.quotes import LOOKAHEAD
 from ..core.seam import Opening, Progress, Run
 from .bodies import Body, Context
-from .json_calls import JsonCalls
+from .json_calls import JsonCalls, read_whole
 from .named_calls import NamedCall
 from .tag_calls import TagCalls
 from .tag_names import BLOCK_TAGS, CALL_TAGS, NOISE
@@ -123,10 +123,13 @@ class Block:
                 return new
             self.state = "failed"
             return new
+        return self._behind_call(new)
+
+    def _behind_call(self, pos: int) -> int:
         self._calls += 1
         if self._opening.one_call and not self._in_list:
             self.state = "done"
-        return new
+        return pos
 
     # ---- between calls
 
@@ -216,7 +219,7 @@ class Block:
         if self._opening.name:
             return self._begin(NamedCall(self._context, self._opening.name), at)
         if char == "{":
-            return self._begin(JsonCalls(self._context, canonical=self._opening.single), at)
+            return self._object(buf, at)
         if char == "[":
             return self._list(buf, at, final)
         if char == "<":
@@ -230,6 +233,10 @@ class Block:
         if char in "})" and self._calls and at == pos:
             return at + 1  # a closer too many
         return self._leave(pos)
+
+    def _object(self, buf: str, at: int) -> int:
+        whole = read_whole(self._context, buf, at, self._opening.single)
+        return self._behind_call(whole) if whole else self._begin(JsonCalls(self._context, self._opening.single), at)
 
     def _word(self, buf: str, pos: int, at: int, final: bool) -> int:
         """A word: the name of a call. Behind a call it may be text, so it must look like one at once."""

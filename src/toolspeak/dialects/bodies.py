@@ -15,6 +15,7 @@ from ..core.lenient_json import Transducer
 from ..core.lenient_strings import RUN_STOPS
 from ..core.markup import MORE
 from ..core.seam import Progress, Run
+from ..core.whole import whole_object
 
 __all__ = ["BODY_NAME", "ArgumentsBody", "Body", "Context", "Steps"]
 
@@ -100,8 +101,15 @@ class ArgumentsBody(Body):
         super().__init__(context)
         self._builder = builder
         self._json = Transducer(stops=context.stops, call=call)
+        self._may_be_whole = not call
 
     def feed(self, buf: str, pos: int, final: bool) -> int:
+        if self._may_be_whole:
+            self._may_be_whole = False
+            whole = whole_object(buf, pos, self.context.stops)
+            if whole is not None and self._builder.take_arguments(whole):
+                self.state = "done"
+                return whole.end
         json = self._json
         pos = json.feed(buf, pos, final)
         self._drain()

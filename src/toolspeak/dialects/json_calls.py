@@ -1,12 +1,13 @@
 """Calls written as JSON: an object, an array of objects, or a document that holds such an array.
 
 Reads the tokens of the tolerant JSON reader and finds in them, by a table of key names, the name and the
-arguments of each call, also when the arguments come first. Above: `block`. Below: `bodies`,
-`core.lenient_json`.
+arguments of each call, also when the arguments come first. A plain call that came whole is read at once. Above:
+`block`. Below: `bodies`, `core.lenient_json`, `core.whole`.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 import msgspec
@@ -19,6 +20,7 @@ from ..core.lenient_json import (
     END_STRING,
     KEY,
     MAX_DEPTH,
+    MAX_SIZE,
     OBJECT,
     PART,
     SCALAR,
@@ -27,9 +29,10 @@ from ..core.lenient_json import (
     Transducer,
 )
 from ..core.seam import Run
+from ..core.whole import whole_object
 from .bodies import Body, Context, live_run
 
-__all__ = ["ROLES", "JsonCalls"]
+__all__ = ["ROLES", "JsonCalls", "read_whole"]
 
 _Role = Literal["name", "arguments", "calls", "nonce", "meta", "other"]
 
@@ -66,6 +69,31 @@ ROLES: dict[str, _Role] = {
 _CANONICAL: dict[str, _Role] = {"name": "name", "arguments": "arguments", "id": "meta"}
 #: LangChain's way to say that no tool is needed.
 _FINAL_ANSWERS = frozenset({"Final Answer"})
+
+#: How nearly every call begins, up to its arguments, and how it ends. Any other name is read in tokens.
+_S = r"[ \t\r\n]*+"
+_KEY = rf'{_S}"([a-z_]{{3,16}}+)"{_S}:{_S}'
+_HEAD = re.compile(rf'\{{{_KEY}"(?!functions\.)([a-zA-Z0-9_./:-]{{1,64}}+)"{_S},{_KEY}(?=\{{)').match
+_TAIL = re.compile(rf"{_S}\}}").match
+
+
+def read_whole(context: Context, buf: str, pos: int, canonical: bool = False) -> int:
+    """Read the call at `pos` at once, when it came whole and is plain: a name, then its arguments, and nothing else.
+
+    The position behind it, or 0, and nothing has happened, when `JsonCalls` must read it.
+    """
+    head = _HEAD(buf, pos)
+    roles = _CANONICAL if canonical else ROLES
+    if head is None or roles.get(head[1]) != "name" or roles.get(head[3]) != "arguments":
+        return 0
+    arguments = whole_object(buf, head.end(), context.stops)
+    tail = _TAIL(buf, arguments.end) if arguments is not None else None
+    if arguments is None or tail is None or tail.end() - pos > MAX_SIZE:
+        return 0
+    if context.builder().take_call(head[2], arguments):
+        return tail.end()
+    context.builders.pop()
+    return 0
 
 
 class _Frame:
