@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import stat
 import subprocess
 import sys
@@ -59,6 +58,31 @@ def test_what_was_put_is_there_until_it_is_deleted(make: Maker):
     state.delete("a")
     state.delete("never there")
     assert (state.get("a"), state.get("b")) == (None, 2)
+
+
+def test_memory_holds_so_many_bytes_and_what_was_not_used_for_longest_goes_first(clock: Hand):
+    state = MemoryState(clock, most_bytes=100)
+    state.put("a", "x" * 37)  # 40 bytes, each with its key and two quotes
+    state.put("b", "x" * 37)
+    assert state.get("a") is not None
+    state.put("c", "x" * 37)
+    assert state.keys() == ["a", "c"]
+    state.put("d", "x" * 97)
+    assert state.keys() == ["d"]
+    state.put("e", "x" * 98)
+    assert state.keys() == []
+
+
+def test_what_is_forgotten_takes_no_bytes(clock: Hand):
+    state = MemoryState(clock, most_bytes=100)
+    state.put("kept", "x" * 30)
+    for _ in range(10):
+        state.put("a", "x" * 50)  # which takes the place of the one before
+        state.delete("a")
+        state.put("b", "x" * 50, ttl=1)
+        clock.now += 1
+        assert state.get("b") is None
+    assert state.get("kept") is not None
 
 
 def test_a_value_ends_when_its_time_is_over(make: Maker, clock: Hand):
@@ -228,19 +252,27 @@ GARBAGE = [
 
 
 @pytest.mark.parametrize("garbage", GARBAGE, ids=range(len(GARBAGE)))
-@pytest.mark.parametrize("first", ["get", "put"])
-def test_a_file_that_is_not_ours_is_set_aside(
-    path: Path, clock: Hand, garbage: bytes, first: str, caplog: pytest.LogCaptureFixture
-):
+@pytest.mark.parametrize("use", ["get", "put", "setdefault", "keys", "delete"])
+def test_a_file_that_is_not_ours_is_an_error_and_stays(path: Path, clock: Hand, garbage: bytes, use: str):
     path.write_bytes(garbage)
     state = FileState(path, clock=clock)
-    with caplog.at_level(logging.WARNING, "toolspeak.state"):
-        if first == "get":
-            assert state.get("a") is None
-        state.put("a", 1)
+    arguments: dict[str, tuple[Any, ...]] = {"put": ("a", 1), "setdefault": ("a", 1), "keys": ()}
+    for _ in range(2):
+        with pytest.raises(ConfigError, match=r"cannot understand the state file .*state\.json.*move it away"):
+            getattr(state, use)(*arguments.get(use, ("a",)))
+    assert path.read_bytes() == garbage
+    assert {each.name for each in path.parent.iterdir()} <= {"state.json", "state.json.lock"}
+
+
+def test_a_file_that_breaks_and_is_put_right_holds_what_it_held(path: Path):
+    state = FileState(path)
+    state.put("a", 1)
+    good = path.read_bytes()
+    path.write_bytes(good[:-1])
+    with pytest.raises(ConfigError):
+        state.get("a")
+    path.write_bytes(good)
     assert state.get("a") == 1
-    assert path.with_name("state.json.corrupt-1000000").read_bytes() == garbage
-    assert ["set aside" in record.getMessage() for record in caplog.records] == [True]
 
 
 def test_a_file_of_a_newer_version_is_left_alone(path: Path):

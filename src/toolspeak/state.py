@@ -8,7 +8,6 @@ to the store. Above: the configuration, the client, the probe. Below: `errors`. 
 from __future__ import annotations
 
 import json
-import logging
 import os
 import sys
 import tempfile
@@ -31,13 +30,14 @@ Clock: TypeAlias = Callable[[], float]
 
 #: Values kept in memory; the tools of a conversation are the largest and rarely above 100 kB.
 _MOST_IN_MEMORY = 4_096
+#: What all of them take together: anybody may send large ones, so that a number of values would be no bound.
+_MOST_BYTES_IN_MEMORY = 64 * 1024 * 1024
 #: Values kept in a file, which is read and written as a whole.
 _MOST_IN_FILE = 4_096
 #: A value larger than this does not belong here.
 _LARGEST_VALUE = 4 * 1024 * 1024
 
 _VERSION = 1
-_log = logging.getLogger("toolspeak.state")
 
 
 class State(Protocol):
@@ -67,9 +67,13 @@ class State(Protocol):
 class MemoryState:
     """State of one process. When it is full, what was not used for longest goes first."""
 
-    def __init__(self, clock: Clock = time.time, most: int = _MOST_IN_MEMORY) -> None:
+    def __init__(
+        self, clock: Clock = time.time, most: int = _MOST_IN_MEMORY, most_bytes: int = _MOST_BYTES_IN_MEMORY
+    ) -> None:
         self._clock = clock
         self._most = most
+        self._most_bytes = most_bytes
+        self._bytes = 0
         self._lock = threading.Lock()
         #: As JSON text, so that nobody changes a value from outside.
         self._values: OrderedDict[str, tuple[str, float | None]] = OrderedDict()
@@ -94,7 +98,7 @@ class MemoryState:
 
     def delete(self, key: str) -> None:
         with self._lock:
-            self._values.pop(key, None)
+            self._drop(key)
 
     def keys(self, prefix: str = "") -> list[str]:
         now = self._clock()
@@ -107,16 +111,22 @@ class MemoryState:
             return None
         text, end = found
         if not _lives(end, self._clock()):
-            del self._values[key]
+            self._drop(key)
             return None
         self._values.move_to_end(key)
         return json.loads(text)
 
     def _put(self, key: str, text: str, ttl: float | None) -> None:
+        self._drop(key)
         self._values[key] = (text, _end(self._clock(), ttl))
-        self._values.move_to_end(key)
-        while len(self._values) > self._most:
-            self._values.popitem(last=False)
+        self._bytes += len(key) + len(text)
+        while len(self._values) > self._most or self._bytes > self._most_bytes:
+            self._drop(next(iter(self._values)))
+
+    def _drop(self, key: str) -> None:
+        found = self._values.pop(key, None)
+        if found is not None:
+            self._bytes -= len(key) + len(found[0])
 
 
 #: What the file holds: key -> value, and when it ends if ever.
@@ -127,7 +137,8 @@ class FileState:
     """State in one JSON file that several processes share.
 
     Raises:
-        ConfigError: when the file cannot be read or written. A file that holds something else is set aside.
+        ConfigError: when the file cannot be read or written, or holds something else. It is then left as it is: with
+            an empty one in its place, every key that was given out would be gone, and nobody would be told.
     """
 
     def __init__(self, path: str | Path, clock: Clock = time.time, most: int = _MOST_IN_FILE) -> None:
@@ -178,18 +189,18 @@ class FileState:
     def _entries(self) -> _Entries:
         """What the file holds; never to be changed. Readers need no lock, since a rename is all or nothing."""
         try:
-            entries = self._read()
-        except ValueError:
-            with self._locked():
-                entries = self._read_or_set_aside()
-        return entries
+            return self._read()
+        except ValueError as error:
+            message = f"cannot understand the state file `{self.path}`: {error}"
+            hint = "put it right, or move it away: the keys, the trust and the results in it are then gone"
+            raise ConfigError(message, hint=hint) from None
 
     @contextmanager
     def _changed(self) -> Generator[_Entries]:
         """What lives in the file, to be changed; written when the block ends well."""
         with self._locked():
             now = self._clock()
-            entries = {k: entry for k, entry in self._read_or_set_aside().items() if _lives(entry[1], now)}
+            entries = {k: entry for k, entry in self._entries().items() if _lives(entry[1], now)}
             yield entries
             self._write(_bounded(entries, self._most))
 
@@ -209,19 +220,6 @@ class FileState:
         entries = _entries_in(data)
         self._cached = (stamp, entries)
         return entries
-
-    def _read_or_set_aside(self) -> _Entries:
-        """The same under the lock; a file that holds something else is kept beside, and we begin anew."""
-        try:
-            return self._read()
-        except ValueError as error:
-            aside = self.path.with_name(f"{self.path.name}.corrupt-{int(self._clock())}")
-            try:
-                self.path.replace(aside)
-            except OSError as failure:
-                raise self._unusable("set aside", failure) from None
-            _log.warning("cannot understand the state file `%s` (%s): set aside as `%s`", self.path, error, aside.name)
-            return {}
 
     def _write(self, entries: _Entries) -> None:
         data = json.dumps({"version": _VERSION, "entries": entries}).encode()

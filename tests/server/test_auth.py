@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from toolspeak.server import unserved
 from toolspeak.server.auth import Access, Caller, Credential, credentials
 from toolspeak.server.keys import Keys
 from toolspeak.server.routes import every, find
-from toolspeak.state import MemoryState
+from toolspeak.state import FileState, MemoryState
 
 GEMINI = {"contents": [{"role": "user", "parts": [{"text": "Hello?"}]}]}
 BODIES: dict[str, dict[str, Any]] = {
@@ -255,6 +256,23 @@ def test_a_key_that_cannot_be_looked_up_is_no_key():
     answer = asked(team, "GET", "/v1/models", bearer(team.key("anna")))
     assert answer.status == 503
     assert "/secret/place" not in answer.message
+
+
+@pytest.mark.requirement("R-T9")
+def test_holders_of_keys_in_a_file_that_broke_are_told_to_come_back(tmp_path: Path):
+    path = tmp_path / "state.json"
+    team = Team()
+    team.access._keys = Keys(FileState(path))  # pyright: ignore[reportPrivateUsage]
+    key = team.access._keys.new("anna")[1]  # pyright: ignore[reportPrivateUsage]
+    assert asked(team, "GET", "/v1/models", bearer(key)).status == 200
+    good = path.read_bytes()
+    path.write_bytes(good[: len(good) // 2])
+    for _ in range(2):
+        answer = asked(team, "GET", "/v1/models", bearer(key))
+        assert (answer.status, str(tmp_path) in answer.message) == (503, False)
+    assert asked(team, "GET", "/v1/models").status == 401
+    path.write_bytes(good)
+    assert asked(team, "GET", "/v1/models", bearer(key)).status == 200
 
 
 def test_two_keys_at_once_are_none():

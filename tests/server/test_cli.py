@@ -82,6 +82,18 @@ def test_keys_are_listed_as_json_and_revoked(home: Path):
     assert (wrong.exit_code, wrong.stderr.splitlines()[0]) == (2, "error: there is no key `root`")
 
 
+@pytest.mark.parametrize("arguments", [("list",), ("list", "--json"), ("new", "bert"), ("revoke", "anna")])
+def test_keys_that_cannot_be_read_are_an_error_and_stay(home: Path, arguments: tuple[str, ...]):
+    invoke("keys", "new", "anna")
+    file = home / ".local" / "state" / "toolspeak" / "state.json"
+    broken = file.read_bytes()[:-1]
+    file.write_bytes(broken)
+    refused = invoke("keys", *arguments)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert refused.stderr.startswith(f"error: cannot understand the state file `{file}`")
+    assert file.read_bytes() == broken
+
+
 @pytest.mark.parametrize("models", ["", ",", " ", " , ,"])
 def test_a_list_of_models_without_a_model_does_not_stand_for_all(home: Path, models: str):
     refused = invoke("keys", "new", "anna", "--models", models)
