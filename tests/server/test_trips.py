@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import logging
 from collections.abc import Iterator
@@ -19,9 +20,13 @@ from toolspeak.config import Secret
 from toolspeak.core.strategy import Settings
 from toolspeak.errors import UpstreamError
 from toolspeak.server.app import App
+from toolspeak.server.auth import Access
+from toolspeak.server.guard import Guard
+from toolspeak.server.keys import Keys
 from toolspeak.server.logs import Format, set_up
 from toolspeak.server.operation import Operation
 from toolspeak.server.routes import every
+from toolspeak.state import MemoryState
 
 
 @contextmanager
@@ -125,6 +130,36 @@ def test_pages_have_lines_too_and_nothing_has_where_none_are_wanted():
     with logged(level=logging.WARNING, access=False) as written:
         run(ask(App(gateway()), "GET", "/health"))
     assert written.getvalue() == ""
+
+
+@FACES
+@pytest.mark.requirement("H6")
+def test_a_model_request_that_is_refused_has_one_line_as_every_other(speaker: Speaker):
+    path, body = speaker.path(False), speaker.ask(False, tools=False)
+    near = recording(line("one", Answers("Hi."), models=("known",)))
+    strict = Guard(Access(Keys(MemoryState()), required=True))
+    with logged() as written:
+        refused = [
+            run(ask(recording(guard=strict), "POST", path, {}, body)),
+            run(ask(near, "POST", path, {}, body)),
+            run(ask(near, "POST", path, {}, b"{")),
+            run(ask(recording(), "POST", path, {}, body)),
+        ]
+    told = [each for each in lines(written) if each["logger"] == "toolspeak.access"]
+    assert [each["status"] for each in told] == [answer.status for answer in refused] == [401, 404, 400, 200]
+    assert [each["request_id"] for each in told] == [answer.header("x-request-id") for answer in refused]
+    assert len({each["route"] for each in told}) == 1
+
+
+@pytest.mark.requirement("R-T11")
+def test_a_path_without_end_is_not_said_again():
+    with logged() as written:
+        places = ("/", "/v1/", "/api/", "/v1beta/models/", "/v1/v1/models/")
+        for method, path in itertools.product(("GET", "POST"), places):
+            answer = run(ask(recording(), method, path + "x" * 60_000))
+            assert answer.status in (404, 405)
+            assert len(answer.body) < 1000
+    assert max(map(len, written.getvalue().splitlines())) < 1000
 
 
 def test_for_people_a_line_is_text_and_a_traceback_follows():

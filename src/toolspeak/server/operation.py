@@ -18,7 +18,7 @@ from .board import Board
 from .exchange import Record
 from .metrics import CONTENT_TYPE, Metrics, exposition, gauges_of_this_process
 from .numbers import Numbers, total
-from .routes import Route
+from .routes import Route, shown
 from .trips import Trip
 
 __all__ = ["PAGES", "Ending", "Operation", "Tracer"]
@@ -106,7 +106,7 @@ class Operation:
         """Something was answered."""
         name = (route.face or route.page) if route is not None else "none"
         self.metrics.responded(name, trip.status)
-        if self._access_log and (route is None or not route.face):
+        if self._access_log and not trip.logged:  # a page, or a model request that was refused before it was one
             self._line(trip, {"route": name})
 
     def requested(self, trip: Trip, record: Record, waited: float, provider: str) -> None:
@@ -127,9 +127,10 @@ class Operation:
 
     def _line(self, trip: Trip, fields: dict[str, object]) -> None:
         """Without the query, which may hold a key."""
+        trip.logged = True
         scope = trip.scope
         told = {"status": trip.status, "ms": round(trip.seconds()[0] * 1000, 3), **fields}
-        _access.info("%s %s", scope["method"], scope["path"], extra={"fields": told})
+        _access.info("%s %s", scope["method"], shown(scope["path"]), extra={"fields": told})
 
     # ---- pages
 

@@ -14,7 +14,7 @@ import msgspec
 from ..core.model import JSONValue
 from .auth import Level
 
-__all__ = ["Route", "every", "find", "methods_of"]
+__all__ = ["Route", "every", "find", "methods_of", "shown"]
 
 
 class Route(msgspec.Struct, frozen=True):
@@ -130,6 +130,15 @@ _METHODS = ("GET", "HEAD", "POST", "DELETE")
 def methods_of(path: str) -> tuple[str, ...]:
     """The methods that something is served by at this path; none when it is no path of ours."""
     return tuple(method for method in _METHODS if find(method, path) is not None)
+
+
+#: Characters of a path that are said again, in errors and in the log. Those of real clients are shorter.
+_LONGEST_SHOWN = 256
+
+
+def shown(path: str) -> str:
+    """A path as it is told to people."""
+    return path if len(path) <= _LONGEST_SHOWN else f"{path[:_LONGEST_SHOWN]}..."
 
 
 def _gemini(path: str) -> Route | None:

@@ -49,7 +49,7 @@ class Stalls:
 class Trip:
     """One request on its way."""
 
-    __slots__ = ("_id", "_send", "began", "scope", "started", "status")
+    __slots__ = ("_id", "_send", "began", "logged", "scope", "started", "status")
 
     def __init__(self, scope: Scope, send: Send) -> None:
         self.scope = scope
@@ -57,6 +57,8 @@ class Trip:
         #: When the answer began, and its status; nothing before.
         self.began = 0.0
         self.status = GONE
+        #: Whether it has its line in the log: who knows most about a request writes it.
+        self.logged = False
         self._send = send
         given = header(scope, b"x-request-id")
         self._id = given if given and _SANE.fullmatch(given) else ""

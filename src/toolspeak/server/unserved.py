@@ -7,7 +7,7 @@ after an error of the server, the status is 404, which it does not repeat. Above
 from __future__ import annotations
 
 from ..errors import ToolspeakError, UsageError
-from .routes import find, methods_of
+from .routes import find, methods_of, shown
 
 __all__ = ["MethodNotAllowed", "NotFound", "NotServed", "refusal"]
 
@@ -96,23 +96,23 @@ def refusal(method: str, path: str) -> NotFound | NotServed:
     """Why nothing is served at this path by this method."""
     route, methods = find(method, path), methods_of(path)
     if route is not None:
-        return NotFound(f"there is nothing at {path}, or nothing for this caller", _USUAL, route.shape)
+        return NotFound(f"there is nothing at {shown(path)}, or nothing for this caller", _USUAL, route.shape)
     head, _, rest = path.strip("/").partition("/")
     if head in _VERSIONS and (meant := find(method, f"/{rest}")) is not None:
         # Clients that add the version themselves, with a base URL that has it already.
-        hint = f"/{rest} is served: leave /{head} out of the base URL"
-        return NotFound(f"nothing is served at {path}", hint, meant.shape)
+        hint = f"/{shown(rest)} is served: leave /{head} out of the base URL"
+        return NotFound(f"nothing is served at {shown(path)}", hint, meant.shape)
     if method == "POST" and _ACTION in path and ":" in path:
-        return NotFound(f"{path} is not served here", _GEMINI_SERVED, "gemini")
+        return NotFound(f"{shown(path)} is not served here", _GEMINI_SERVED, "gemini")
     if methods and (other := find(methods[0], path)) is not None:
-        return MethodNotAllowed(f"{method} is not served at {path}", f"use {' or '.join(methods)}", other.shape)
+        return MethodNotAllowed(f"{method} is not served at {shown(path)}", f"use {' or '.join(methods)}", other.shape)
     return _unserved(method, path, head, rest)
 
 
 def _unserved(method: str, path: str, head: str, rest: str) -> NotFound | NotServed:
     """What is said of a path that some protocol has, or none."""
     if head == "v1beta":
-        return NotFound(f"{path} is not served here", _GEMINI_SERVED, "gemini")
+        return NotFound(f"{shown(path)} is not served here", _GEMINI_SERVED, "gemini")
     if head == "api":
         return _ollama(method, path, rest)
     if head == "v1":
@@ -121,11 +121,11 @@ def _unserved(method: str, path: str, head: str, rest: str) -> NotFound | NotSer
         return NotFound(_ANTHROPIC[head], _ANTHROPIC_SERVED, "anthropic")
     if head in _OPENAI:
         return NotFound(_OPENAI[head], _OPENAI_SERVED)
-    return NotFound(f"nothing is served at {method} {path}", _USUAL)
+    return NotFound(f"nothing is served at {method} {shown(path)}", _USUAL)
 
 
 def _ollama(method: str, path: str, rest: str) -> NotFound | NotServed:
     reason = _OLLAMA.get(rest.partition("/")[0])
     if reason is None:
-        return NotFound(f"nothing is served at {method} {path}", _OLLAMA_SERVED, "ollama")
+        return NotFound(f"nothing is served at {method} {shown(path)}", _OLLAMA_SERVED, "ollama")
     return NotServed(reason, hint=_OLLAMA_SERVED)
