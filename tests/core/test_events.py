@@ -144,3 +144,19 @@ def test_events_are_frozen(event: Event):
 def test_what_is_no_event_is_refused():
     with pytest.raises(UsageError):
         fold(["text"])  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.requirement("R-T12")
+def test_arguments_that_are_nested_too_deeply_are_not_a_call():
+    deep = '{"city":' + "[" * 50_000 + "]" * 50_000 + "}"
+    reply = fold([CallStart(0, "f"), CallArgs(0, deep), CallEnd(0)])
+    assert reply.calls == ()
+    assert [note.code for note in reply.notes] == ["arguments_invalid"]
+
+
+@pytest.mark.parametrize(
+    "events", [[CallArgs(5, "{}")], [CallEnd(0)], [CallStart(0, "f"), CallEnd(0), CallArgs(0, "{}")]]
+)
+def test_a_call_that_goes_on_before_its_beginning_is_the_callers_mistake(events: list[Event]):
+    with pytest.raises(UsageError, match="before it has begun"):
+        fold(events)

@@ -33,6 +33,7 @@ SUBSET = ("get_weather", "get_time")
 
 EMULATED = "tool calls emulated"
 RESCUED = "tool calls read from text"
+SPOILED = "a call was streamed whose arguments cannot be used"
 
 #: Choices that demand a call.
 DEMANDING = ("required", "named", "subset")
@@ -183,10 +184,19 @@ RULES: tuple[Rule, ...] = (
         scenario=("bad_arguments",),
     ),
     Rule(
-        ("D7",),
-        "a rescued call that turned out wrong is not returned, so nothing was rescued",
-        {"warnings": ()},
-        plan=("leaking",),
+        ("B11", "D7", "E3"),
+        "the reply warns of it; a rescued call that turned out wrong is not returned, so nothing was rescued",
+        {"warnings": (SPOILED,)},
+        plan=("native", "leaking"),
+        stream=(True,),
+        choice=LIVE,
+        scenario=("bad_arguments",),
+    ),
+    Rule(
+        ("B11", "E3"),
+        "the reply warns of it beside saying that emulation shaped it",
+        {"warnings": (EMULATED, SPOILED)},
+        plan=("inline", "envelope"),
         stream=(True,),
         choice=LIVE,
         scenario=("bad_arguments",),

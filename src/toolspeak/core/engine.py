@@ -52,6 +52,7 @@ __all__ = ["Action", "Ask", "Done", "Emit", "Engine", "Outcome", "Stop"]
 
 EMULATED = "tool calls emulated"
 RESCUED = "tool calls read from text"
+SPOILED = "a call was streamed whose arguments cannot be used"
 _UNUSABLE = "no usable tool call"
 _CHOICE_DROPPED = "`tool_choice` was dropped: it demands a call, and chat only allows none"
 #: HTTP statuses with which upstreams say that they do not take tools.
@@ -264,7 +265,11 @@ class Engine:
             return self._enter(following)
         if fault is None and self._is_unmet(current):
             fault = Fault("no_call", "a call has left that cannot be used" if self._gate.spoiled else "it was declined")
-        return self._give_up(current, fault, out) if fault is not None else self._done(current)
+        if fault is not None:
+            return self._give_up(current, fault, out)
+        if phase.enforces and self._gate.spoiled and current.reason != "length":
+            self._warn(SPOILED)
+        return self._done(current)
 
     def _may_retry(self, fault: Fault) -> bool:
         """Whether to ask again. Who has nothing to say twice is not asked a third time."""

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias, assert_never
 
 import msgspec
 
+from ..errors import UsageError
 from .model import JSONObject, JSONValue, Note, Opaque, ToolCall, Usage, is_object, require
 
 __all__ = [
@@ -222,7 +223,7 @@ class _Folder:
         if isinstance(event, TextDelta):
             self._text.append(event.text)
         elif isinstance(event, CallArgs):
-            self._open[event.index].fragments.append(event.fragment)
+            self._opened(event.index).fragments.append(event.fragment)
         elif isinstance(event, UsageSeen):
             self._usage = event.usage
         elif isinstance(event, Finish):
@@ -237,7 +238,8 @@ class _Folder:
             case CallStart(index):
                 self._open[index] = _OpenCall(event)
             case CallEnd(index):
-                self._end(self._open.pop(index), event)
+                self._end(self._opened(index), event)
+                del self._open[index]
             case Judged(candidate):
                 self._candidates.append(candidate)
             case Noted(note):
@@ -249,6 +251,12 @@ class _Folder:
             case _:
                 require(event, Event, "what is folded", "an event")
                 assert_never(event)
+
+    def _opened(self, index: int) -> _OpenCall:
+        try:
+            return self._open[index]
+        except KeyError:
+            raise UsageError(f"the call {index} goes on before it has begun, or after its end") from None
 
     def _end(self, call: _OpenCall, end: CallEnd) -> None:
         self._notes.extend(end.notes)
@@ -279,6 +287,6 @@ class _Folder:
 def _decode_arguments(fragments: list[str]) -> JSONObject | None:
     try:
         value = msgspec.json.decode("".join(fragments) or "{}")
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
     return value if is_object(value) else None
