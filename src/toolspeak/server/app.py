@@ -11,6 +11,9 @@ from collections import OrderedDict
 from collections.abc import MutableMapping
 from typing import Any
 
+import msgspec
+
+from ..core.model import Note, Request
 from ..errors import ToolspeakError, UsageError
 from .asgi import Headers, Receive, Scope, Send, error_headers, header, respond
 from .auth import Caller
@@ -28,6 +31,10 @@ __all__ = ["App"]
 
 #: How many requests can be asked about afterwards.
 _KEPT_RECORDS = 500
+#: What they take together, by the bytes of requests and answers, and what one may take: coding agents send up to 1 MiB.
+_KEPT_BYTES, _LARGEST_RECORD = 32 * 1024 * 1024, 2 * 1024 * 1024
+#: What is kept of the name of a model if a record is too large.
+_LONGEST_NAME = 200
 #: The shape of an error on a path that belongs to no protocol.
 _NO_FACE = "openai_chat"
 #: Who is told to speak another protocol is told which.
@@ -42,6 +49,41 @@ class NoWebSocket(UsageError):
     """A model request that wants to be a WebSocket: clients that hear this use HTTP."""
 
     status = 426
+
+
+class Kept:
+    """The records that can be asked about, within bounds: the oldest go first."""
+
+    def __init__(self, most_bytes: int = _KEPT_BYTES, largest: int = _LARGEST_RECORD) -> None:
+        #: By whose they are and by their ids.
+        self.records: OrderedDict[tuple[str, str], Record] = OrderedDict()
+        self._sizes: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._bytes = 0
+        self._most_bytes = most_bytes
+        self._largest = largest
+
+    def add(self, tenant: str, record: Record, request_size: int) -> None:
+        """Keep a record; each attempt of its trace holds the request."""
+        attempts = record.trace.attempts
+        size = sum(request_size + len(each.raw) + len(each.reasoning) for each in attempts)
+        if size > self._largest:
+            record, size = _without_texts(record, size, self._largest), 0
+        self.records[tenant, record.id] = record
+        self._sizes[tenant, record.id] = size
+        self._bytes += size
+        while len(self.records) > _KEPT_RECORDS or self._bytes > self._most_bytes:
+            self.records.popitem(last=False)
+            self._bytes -= self._sizes.popitem(last=False)[1]
+
+
+def _without_texts(record: Record, size: int, largest: int) -> Record:
+    """What is said of a request that is too large to be kept."""
+    name = record.model[:_LONGEST_NAME]
+    bare = {"request": Request(name, ()), "raw": "", "reasoning": "", "candidates": ()}
+    attempts = tuple(msgspec.structs.replace(each, **bare) for each in record.trace.attempts)
+    trace = msgspec.structs.replace(record.trace, attempts=attempts)
+    note = Note("record_shortened", f"the texts are not kept: they take {size} bytes, more than {largest}")
+    return msgspec.structs.replace(record, model=name, trace=trace, notes=(*record.notes, note))
 
 
 class App:
@@ -67,9 +109,8 @@ class App:
         self._looking: asyncio.Future[None] | None = None
         self._guard = guard or Guard()
         self._limits = limits or Limits()
-        #: By whose they are and by their ids.
-        self._records: OrderedDict[tuple[str, str], Record] = OrderedDict()
-        self._pages = Pages(lambda: self._gateway, self._records, self._guard.access.sessions)
+        self._kept = Kept()
+        self._pages = Pages(lambda: self._gateway, self._kept.records, self._guard.access.sessions)
 
     async def replace(self, gateway: Gateway) -> None:
         """From now on, requests go through another gateway; those under way end where they began."""
@@ -142,13 +183,8 @@ class App:
             await exchange.end(Ending("the server ends", hint="ask again: another one may answer"))
         finally:
             if exchange.record is not None:
-                self._keep(exchange.tenant, exchange.record)
+                self._kept.add(exchange.tenant, exchange.record, exchange.size)
                 self.operation.requested(trip, exchange.record, exchange.waited, exchange.provider)
-
-    def _keep(self, tenant: str, record: Record) -> None:
-        self._records[tenant, record.id] = record
-        if len(self._records) > _KEPT_RECORDS:
-            self._records.popitem(last=False)
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:

@@ -81,6 +81,8 @@ class Exchange:
         #: Whose request it is, once that is known.
         self.tenant = ""
         self.record: Record | None = None
+        #: How many bytes the request took.
+        self.size = 0
         #: Who was asked, and for how many seconds they were waited for.
         self.provider = ""
         self.waited = 0.0
@@ -105,9 +107,10 @@ class Exchange:
         """Answer the request. `fields` are what the path says about it."""
         try:
             body = await read_body(self._scope, self._receive)
+            self.size = len(body)
             said = read_object(body)
             request = self._face.decode(said, **fields)
-            check_request(request, len(body))
+            check_request(request, self.size)
             target = self._gateway.target(request, caller)
             self.tenant = target.tenant
             if self._face.needs_store(request):
