@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from math import isnan
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -110,6 +110,26 @@ def _running(command: Callable[..., None]) -> Callable[..., None]:
     return wrapped
 
 
+class _Reader:
+    """Reads the configuration, and knows what of it must not be shown."""
+
+    def __init__(self, flags: Mapping[str, str | bool | None], upstream: str, model: str) -> None:
+        self._flags = flags
+        self._named = (upstream, model)
+        self.secrets: list[Secret] = []
+
+    def read(self, before: Config | None = None) -> Config:
+        """The configuration as it is now, if a server can go on with it after the one `before`."""
+        from ..server.run import secrets_of, usable
+
+        config = load(self._flags)
+        # Those of before stay: answers under way use them, and everybody does if the new ones cannot be used.
+        fresh = secrets_of(config, *self._named)
+        self.secrets = [*fresh, *(secret for secret in self.secrets if secret not in fresh)]
+        say(note.detail for note in config.notes)
+        return usable(config, *self._named, before)
+
+
 @click.command("serve", epilog=_EXAMPLES)
 @click.option("--upstream", default="", metavar="URL", help="where the model is, such as http://127.0.0.1:9000/v1")
 @click.option("--protocol", type=click.Choice(_PROTOCOLS), help="what the upstream speaks")
@@ -139,25 +159,16 @@ def command(
     from ..server.keys import Keys
     from ..server.logs import set_up
     from ..server.operation import Operation
-    from ..server.run import Manner, gateway_from, guard_from, model_here, secrets_of, serve, usable
+    from ..server.run import Manner, gateway_from, guard_from, model_here, serve
     from ..server.spans import spans
     from ..state import MemoryState
 
-    flags = {name: value for name, value in settings.items() if value}
     memory = MemoryState()
-    secrets: list[Secret] = []
-    set_up(lambda: secrets, getattr(logging, log.log_level.upper()), log.log_format, access=log.access_log)
-
-    def loaded(before: Config | None = None) -> Config:
-        config = load(flags)
-        # Those of before stay: answers under way use them, and everybody does if the new ones cannot be used.
-        fresh = secrets_of(config, upstream, model)
-        secrets[:] = [*fresh, *(secret for secret in secrets if secret not in fresh)]
-        say(note.detail for note in config.notes)
-        return usable(config, upstream, model, before)
+    reader = _Reader({name: value for name, value in settings.items() if value}, upstream, model)
+    set_up(lambda: reader.secrets, getattr(logging, log.log_level.upper()), log.log_format, access=log.access_log)
 
     with usage_errors():
-        config = loaded()
+        config = reader.read()
         here = model_here(config, upstream, model)
         running = prepare(config, here) if here is not None else ""
         guard = guard_from(
@@ -169,7 +180,7 @@ def command(
 
     def remade() -> Gateway:
         nonlocal config
-        new = loaded(config)
+        new = reader.read(config)
         made = gateway_from(new, upstream, model, auth, memory)
         config = new
         return made
