@@ -256,3 +256,33 @@ def test_openai_agents(place: Live, kind: str, stream: bool):
 
     assert asyncio.run(talk()) == ANSWER
     assert functions.called() == CONVERSATION
+
+
+# ---- which models there are
+
+
+@pytest.mark.requirement("G4")
+@pytest.mark.parametrize("version", ["v1", "v1beta"])
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_google_genai_lists_the_models_under_either_version(version: str):
+    genai = pytest.importorskip("google.genai")
+    with live(Two()) as place:
+        options = {"base_url": place.url, "api_version": version}
+        client = genai.Client(api_key="none", http_options=options)
+        names = [model.name for model in client.models.list()]
+        assert names == ["models/m"]
+        assert client.models.get(model="m").name == "models/m"
+        with pytest.raises(genai.errors.ClientError) as caught:
+            client.models.get(model="no-such-model")
+        assert (caught.value.code, caught.value.status) == (404, "NOT_FOUND")
+        client.close()
+
+
+@pytest.mark.requirement("G4")
+def test_openai_lists_the_models():
+    openai = pytest.importorskip("openai")
+    with live(Two()) as place:
+        client = openai.OpenAI(base_url=f"{place.url}/v1", api_key="none", max_retries=0)
+        assert [model.id for model in client.models.list()] == ["m"]
+        assert client.models.retrieve("m").id == "m"
+        client.close()

@@ -18,7 +18,7 @@ from .auth import Caller, Unauthorized
 from .exchange import Record
 from .faces import face
 from .gateway import Gateway
-from .routes import Route, methods_of
+from .routes import Route, for_caller, methods_of
 from .sessions import COOKIE, LINK_HEADERS, LINK_PAGE, SESSION_SECONDS, Sessions, session_in
 from .unserved import refusal
 
@@ -68,6 +68,7 @@ class Pages:
 
     async def show(self, route: Route, caller: Caller, scope: Scope, receive: Receive, send: Send) -> None:
         """A page."""
+        route = for_caller(route, scope["headers"])
         match route.page:
             case "root":
                 await respond(send, 200, _ROOT, b"text/plain; charset=utf-8")
@@ -88,7 +89,7 @@ class Pages:
                 make = self._json.get(name)
                 value = make(route, caller, await read_body(scope, receive)) if make is not None else None
                 if value is None:
-                    await self.missing(scope, send)
+                    await self.missing(scope, send, route.shape)
                 else:
                     await respond(send, 200, msgspec.json.encode(value))
 
@@ -107,10 +108,10 @@ class Pages:
         _log.info("a session has begun")
         await respond(send, 200, b"{}", headers=[(b"set-cookie", _cookie(session, int(SESSION_SECONDS), scope))])
 
-    async def missing(self, scope: Scope, send: Send) -> None:
-        """There is nothing at this path, or not by this method."""
+    async def missing(self, scope: Scope, send: Send, shape: str = "") -> None:
+        """There is nothing at this path, or not by this method. `shape` is the protocol of who asks, if known."""
         error = refusal(scope["method"], scope["path"])
-        status, body = face(error.shape).error(error)
+        status, body = face(shape or error.shape).error(error)
         allowed = ", ".join(methods_of(scope["path"])).encode()
         await respond(send, status, body, headers=[(b"allow", allowed)] if status == 405 else [])
 

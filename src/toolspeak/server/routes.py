@@ -7,14 +7,14 @@ route says what it demands of its caller. Above: `app`, `guard`. Below: nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from ..core.model import JSONValue
 from .auth import Level
 
-__all__ = ["Route", "every", "find", "methods_of", "shown"]
+__all__ = ["Route", "every", "find", "for_caller", "methods_of", "shown"]
 
 
 class Route(msgspec.Struct, frozen=True):
@@ -121,6 +121,19 @@ def find(method: str, path: str) -> Route | None:
     if method in ("GET", "HEAD"):
         return _item(path)
     return None
+
+
+#: Pages that two protocols have at the same path, and the headers by which Gemini's clients are told.
+_FOR_GEMINI = {"models": "gemini_models", "model": "gemini_model"}
+_GEMINI_HEADERS = frozenset({b"x-goog-api-key", b"x-goog-api-client"})
+
+
+def for_caller(route: Route, headers: Iterable[tuple[bytes, bytes]]) -> Route:
+    """The route that a caller means where its path alone does not tell: Gemini has models at `/v1/models` too."""
+    page = _FOR_GEMINI.get(route.page)
+    if page is None or not any(name in _GEMINI_HEADERS for name, _ in headers):
+        return route
+    return msgspec.structs.replace(route, page=page)
 
 
 #: Every method that some route has.
