@@ -275,6 +275,14 @@ def test_holders_of_keys_in_a_file_that_broke_are_told_to_come_back(tmp_path: Pa
     assert asked(team, "GET", "/v1/models", bearer(key)).status == 200
 
 
+@pytest.mark.requirement("R-T19")
+@pytest.mark.parametrize("scheme", ["Basic", "Token", "Bearer Bearer", "Other a=b,"])
+def test_a_toolspeak_key_behind_another_scheme_is_a_wrong_one_and_goes_no_further(scheme: str):
+    team = Team(required=False)
+    assert asked(team, "GET", "/v1/models", {"Authorization": f"{scheme} {team.key('anna')}"}).status == 401
+    assert asked(team, "GET", "/v1/models", {"Authorization": f"{scheme} sk-vendor"}).status == 200
+
+
 def test_two_keys_at_once_are_none():
     team = Team()
     headers = {"Authorization": f"Bearer {team.key('anna')}", "x-api-key": team.key("bert")}

@@ -184,7 +184,9 @@ def tenant_of(credential: Credential) -> str:
 
 def _is_ours(credential: Credential) -> bool:
     # `x-toolspeak-key` holds ours by definition: whatever else stands there is a wrong one.
-    return credential.header == "x-toolspeak-key" or credential.secret.reveal().startswith(PREFIX)
+    # Behind another scheme than Bearer one of ours does not hold, but is not sent on either.
+    text = credential.secret.reveal()
+    return credential.header == "x-toolspeak-key" or text.rpartition(" ")[2].startswith(PREFIX)
 
 
 def _foreign(shown: tuple[Credential, ...]) -> tuple[Credential, ...]:
