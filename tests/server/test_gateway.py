@@ -301,7 +301,10 @@ def test_a_clients_key_for_one_upstream_never_falls_to_another():
 def test_a_fallback_for_holders_of_a_key_is_for_them_only():
     near = line("near", Broken(), fallbacks=("far",), models=("m",))
     team = Team(near, line("far", Parrot("far"), auth="check"), required=False)
-    assert run(ask(team.app, "POST", CHAT, {}, HELLO)).status == 401
+    refused = run(ask(team.app, "POST", CHAT, {}, HELLO))
+    assert refused.status == 401
+    # Who reads this looks at the upstream that wants the key, not at the one that was asked.
+    assert "the upstream `far`, which `near` falls back to, is for holders" in refused.message
     assert told(team.app, "m", bearer(team.key("anna"))) == "far"
 
 

@@ -191,6 +191,17 @@ def test_what_stands_behind_a_body_is_no_header():
     wired(scenario, Guard(Access(keys, required=True)))
 
 
+def test_who_asks_for_a_websocket_is_answered_without_a_line_in_the_log(caplog: pytest.LogCaptureFixture):
+    wanted = b"Host: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+
+    async def scenario(wire: Wire) -> None:
+        wire.hears(b"GET /v1/responses HTTP/1.1\r\n" + wanted + b"\r\n")
+        assert b" 426 " in await wire.answered()
+
+    wired(scenario)
+    assert [record.message for record in caplog.records if record.levelname != "INFO"] == []
+
+
 @pytest.mark.requirement("R-T11")
 def test_a_body_that_nobody_reads_does_not_keep_a_connection():
     async def scenario(wire: Wire) -> None:

@@ -12,7 +12,7 @@ from typing import Final, Literal
 import msgspec
 
 from ..core.events import Failure
-from ..core.literals import replace_surrogates
+from ..core.literals import has_surrogate, replace_surrogates
 from ..core.model import JSONObject, JSONValue, Media, Tool, is_array, is_object, tools_from
 from ..errors import ToolspeakError, UpstreamError, UsageError
 from .unique_keys import check_keys
@@ -193,10 +193,19 @@ def parse_object(body: bytes | str) -> JSONObject:
         value = msgspec.json.decode(body)
         check_keys(body, value)
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise UsageError(f"the body is not JSON: {error}") from None
+        raise UsageError(f"the body is not JSON: {_flaw(body, error)}") from None
     except RecursionError:
         raise UsageError("the body is nested too deeply") from None
     return object_field(value, "the body")
+
+
+def _flaw(body: bytes | str, error: Exception) -> str:
+    """What is wrong with a body. Of half a surrogate pair near the end, the parser says that it ends too soon."""
+    try:
+        halved = has_surrogate(json.dumps(json.loads(body), ensure_ascii=False))
+    except (ValueError, RecursionError):
+        halved = False
+    return "a text in it holds half of a surrogate pair, such as \\ud800" if halved else str(error)
 
 
 def request_fields(body: bytes | str | Mapping[str, JSONValue]) -> JSONObject:

@@ -187,8 +187,10 @@ class Gateway:
     def _own(self, place: Place, caller: Caller) -> Credential | None:
         """The caller's own key, where that is the one to send."""
         chain = self._chains[place.upstream]
-        if caller.key is None and not caller.admin and any(line.auth == "check" for line, _ in chain):
-            raise Unauthorized(f"the upstream `{place.upstream}` is for holders of a toolspeak key")
+        guarded = next((line.name for line, _ in chain if line.auth == "check"), "")
+        if guarded and caller.key is None and not caller.admin:
+            why = "" if guarded == place.upstream else f", which `{place.upstream}` falls back to,"
+            raise Unauthorized(f"the upstream `{guarded}`{why} is for holders of a toolspeak key")
         if chain[0][0].auth != "forward":
             return None
         if len(caller.own) != 1:

@@ -173,5 +173,8 @@ class CarefulProtocol(HttpToolsProtocol):
         else:
             super().send_400_response(msg)
 
+    def _unsupported_upgrade_warning(self) -> None:
+        """Whoever asks for a WebSocket is answered over HTTP; that is nothing for the log."""
+
     def _answering(self) -> bool:
         return self._answered is not None and not self._answered.response_complete
