@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.growth import assert_linear
 from toolspeak.core import contract as module
+from toolspeak.core import signatures
 from toolspeak.core.contract import Contract, estimate_tokens, inline_contract
 from toolspeak.core.model import Tool, ToolChoice
+from toolspeak.core.neutral import json_text
 from toolspeak.core.signatures import Detail, signature
 
 BUDGET = 2000
@@ -110,6 +114,62 @@ def test_no_tool_takes_less_than_is_known_before_it_is_written(table: dict[str, 
     tool = Tool("f", parameters={"type": "object", "properties": table})
     least = module._least(tool)
     assert all(least <= estimate_tokens(signature(tool, *rung)) for rung in RUNGS)
+
+
+# ---- what everything refers to
+
+
+def referring(count: int, target: dict[str, Any], **own: Any) -> dict[str, Any]:
+    """Many references to one schema, as parameters and as parts of the whole."""
+    table = {f"p{number}": {"$ref": "#/$defs/b", **own} for number in range(count)}
+    return {"properties": table, "allOf": [{"$ref": "#/$defs/b"}] * count, "$defs": {"b": target}}
+
+
+#: What is referred to is so much longer than the list of references, so that it would count.
+SCALE = 20
+TARGETS: dict[str, Callable[[int], dict[str, Any]]] = {
+    "default": lambda size: {"type": "string", "default": ["word " * size]},
+    "values": lambda size: {"enum": ["word " * size, {"a": [1] * size}]},
+    "description": lambda size: {"type": "string", "description": "word " * size},
+    "keywords": lambda size: {f"k{number}": 1 for number in range(size)},
+    "members": lambda size: {"properties": {f"m{number}": {} for number in range(size)}, "required": ["m1"] * size},
+}
+
+
+@pytest.mark.requirement("R-T11")
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+def test_what_everything_refers_to_is_not_looked_through_each_time(target: Callable[[int], dict[str, Any]]):
+    def of(size: int) -> Callable[[], object]:
+        many = Tool("f", parameters=referring(size, target(SCALE * size)))
+        return lambda: signature(many, "compact", Detail.ALL)
+
+    assert_linear(of, 800, 4)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=9),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=9), inner),
+)
+
+
+@given(JSON, st.integers(0, 90))
+def test_a_value_that_is_known_to_be_long_without_being_written_is_long(value: Any, limit: int):
+    if signatures._is_longer(value, limit):
+        assert len(json_text(value)) > limit
+
+
+@pytest.mark.parametrize("value", ["x" * 81, [1] * 81, {"x" * 81: 1}, {"a": {"b": ["x" * 79]}}, [[[]] * 80]])
+def test_a_value_longer_than_80_characters_is_no_default(value: Any):
+    assert signatures._is_longer(value, 80)
+    tool = Tool("f", parameters={"properties": {"a": {"type": "string", "default": value}}})
+    assert signature(tool, "compact", Detail.ALL) == "- f\n  a?: string"
+
+
+def test_members_and_demands_of_all_parts_count_once():
+    parts = [{"$ref": "#/$defs/b"}, {"properties": {"c": {"type": "number"}}, "required": ["c"]}, {"$ref": "#/$defs/b"}]
+    base = {"properties": {"b": {"type": "string"}}, "required": ["b"]}
+    tool = Tool("f", parameters={"properties": {"a": {}}, "allOf": parts, "$defs": {"b": base}})
+    assert signature(tool, "compact", Detail.ALL) == "- f\n  a?: any\n  b: string\n  c: number"
 
 
 @pytest.mark.parametrize("parameters", [None, True, {}, {"properties": []}, {"$ref": "#", "properties": {"a": {}}}])

@@ -10,9 +10,10 @@ Above: `contract`, `few_shot`. Below: `neutral`, `model`. Pure functions; nothin
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from functools import lru_cache
+from itertools import islice
 from typing import Literal, TypeAlias
 
 from .model import JSONObject, JSONValue, Tool, is_array, is_object
@@ -38,6 +39,8 @@ class Detail(IntEnum):
 MAX_DEPTH = 6
 #: References that lead to references; a longer chain is a loop.
 MAX_REFERENCES = 16
+#: So many keywords are taken from what is referred to: no schema has as many, and everything may refer to one.
+MAX_KEYWORDS = 64
 #: Types written out for one tool: references can make a small schema stand for a huge one.
 MAX_TYPES = 1000
 #: So many values of an enumeration, members of a type and parts of a union are written out.
@@ -61,7 +64,7 @@ def resolve(schema: JSONValue, root: JSONValue) -> JSONObject:
         reference = body.get("$ref")
         if not isinstance(reference, str):
             return body
-        target = _at_pointer(root, reference)
+        target = dict(islice(_at_pointer(root, reference).items(), MAX_KEYWORDS))
         rest = {key: value for key, value in body.items() if key != "$ref"}
         body = {**target, **rest}
     return {}
@@ -161,14 +164,13 @@ class _Writer:
         if not is_array(branches) or depth >= MAX_DEPTH:
             return _ANY
         outside = {key: value for key, value in body.items() if key not in ("anyOf", "oneOf")}
-        return _union(self.type(_merged(outside, each, self._root), depth + 1) for each in branches[:MAX_VALUES])
+        return _union(self.type(_merged(outside, (each,), self._root), depth + 1) for each in branches[:MAX_VALUES])
 
     def all_of(self, body: JSONObject, depth: int) -> str:
         """All of several types at once, as one."""
-        merged: JSONObject = {key: value for key, value in body.items() if key != "allOf"}
-        for each in body["allOf"][:MAX_VALUES] if is_array(body["allOf"]) and depth < MAX_DEPTH else ():
-            merged = _merged(merged, each, self._root)
-        return self.type(merged, depth + 1)
+        outside: JSONObject = {key: value for key, value in body.items() if key != "allOf"}
+        parts = body["allOf"][:MAX_VALUES] if is_array(body["allOf"]) and depth < MAX_DEPTH else ()
+        return self.type(_merged(outside, parts, self._root), depth + 1)
 
     # ---- parameters
 
@@ -205,16 +207,19 @@ def _union(types: Iterator[str]) -> str:
     return "|".join(dict.fromkeys(types)) or _ANY
 
 
-def _merged(one: JSONObject, other: JSONValue, root: JSONValue) -> JSONObject:
-    """Two schemas that both hold, as one: members and demands of both, of other keywords the second."""
-    body = resolve(other, root)
-    merged = {**one, **body}
-    tables = [each["properties"] for each in (one, body) if is_object(each.get("properties"))]
+def _merged(one: JSONObject, others: Sequence[JSONValue], root: JSONValue) -> JSONObject:
+    """Schemas that all hold, as one: members and demands of all, of other keywords the last."""
+    bodies = [one, *(resolve(each, root) for each in others)]
+    merged: JSONObject = {}
+    for body in bodies:
+        merged |= body
+    # The same table may be referred to many times.
+    tables = {id(table): table for body in bodies if is_object(table := body.get("properties"))}
     if tables:
-        merged["properties"] = {name: schema for table in tables for name, schema in table.items()}
-    demands = [each["required"] for each in (one, body) if is_array(each.get("required"))]
+        merged["properties"] = {name: schema for table in tables.values() for name, schema in table.items()}
+    demands = {id(names): names for body in bodies if is_array(names := body.get("required"))}
     if demands:
-        merged["required"] = [name for names in demands for name in names]
+        merged["required"] = [name for names in demands.values() for name in names]
     return merged
 
 
@@ -227,8 +232,23 @@ def _limits(body: JSONObject) -> str:
 
 
 def _literal(value: JSONValue, limit: int) -> str:
+    if _is_longer(value, limit):
+        return "..."
     text = json_text(value)
     return text if len(text) <= limit else "..."
+
+
+def _is_longer(value: JSONValue, limit: int) -> bool:
+    """Whether a value surely takes more characters; no more of it is looked at than it takes to know."""
+    waiting = [value]
+    while waiting and limit >= 0:
+        each = waiting.pop()
+        limit -= len(each) if isinstance(each, str) or is_array(each) or is_object(each) else 1
+        if limit >= 0 and is_object(each):
+            waiting += [*each, *each.values()]
+        elif limit >= 0 and is_array(each):
+            waiting += each
+    return limit < 0
 
 
 def _default(body: JSONObject) -> str:
@@ -240,7 +260,8 @@ def _default(body: JSONObject) -> str:
 
 def _description(body: JSONObject) -> str:
     text = body.get("description")
-    return one_line(text, MAX_DESCRIPTION) if isinstance(text, str) else ""
+    # Everything may refer to the same one, so that no more is looked at than can be shown.
+    return one_line(text[: MAX_DESCRIPTION * 2], MAX_DESCRIPTION) if isinstance(text, str) else ""
 
 
 def _example(body: JSONObject) -> str:
@@ -261,8 +282,7 @@ def _compact(tool: Tool, detail: Detail) -> str:
     writer = _Writer(tool.parameters, detail)
     body = resolve(tool.parameters, tool.parameters)
     if "allOf" in body:
-        for each in body["allOf"] if is_array(body["allOf"]) else ():
-            body = _merged(body, each, tool.parameters)
+        body = _merged(body, body["allOf"] if is_array(body["allOf"]) else (), tool.parameters)
     lines = [writer.line(*item) for item in writer.properties(body)]
     if not lines:
         closed = is_object(tool.parameters) and not tool.parameters.get("additionalProperties")
