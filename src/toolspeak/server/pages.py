@@ -12,12 +12,13 @@ from typing import TypeAlias
 import msgspec
 
 from ..core.contract import estimate_tokens
-from ..core.model import JSONObject, JSONValue
+from ..core.model import JSONObject, JSONValue, is_array, is_object
 from .asgi import Receive, Scope, Send, error_headers, read_body, respond
 from .auth import Caller, Unauthorized
 from .exchange import Record
 from .faces import face
 from .gateway import Gateway
+from .limits import read_object
 from .routes import Route, for_caller, methods_of
 from .sessions import COOKIE, LINK_HEADERS, LINK_PAGE, SESSION_SECONDS, Sessions, session_in
 from .unserved import refusal
@@ -36,6 +37,16 @@ Records: TypeAlias = Mapping[tuple[str, str], Record]
 _Make: TypeAlias = Callable[[Route, Caller, bytes], JSONValue]
 #: Pages that show models.
 _LISTS = frozenset({"models", "model", "gemini_models", "gemini_model", "ollama_tags"})
+#: What a model reads of a request for Anthropic or Gemini, which may stand inside another request.
+_COUNTED = ("system", "systemInstruction", "system_instruction", "messages", "contents", "tools")
+_INSIDE = "generateContentRequest"
+#: What it reads as JSON, with its names: the parameters of a tool, the arguments of a call, and what came of it.
+_AS_JSON = frozenset({"input_schema", "parameters", "parametersJsonSchema", "input", "args", "response"})
+#: What it does not read. Pictures take tokens of their own, which nobody can tell from their bytes.
+_NO_TEXT = ("role", "type", "id", "tool_use_id", "cache_control", "signature", "thoughtSignature", "media_type")
+_FILES = ("inlineData", "inline_data", "fileData", "file_data")
+_UNREAD = _AS_JSON.union(_NO_TEXT, _FILES)
+_PICTURE = "base64"
 #: A code is short; what is longer need not be read.
 _LARGEST_CODE = 1024
 
@@ -180,7 +191,23 @@ def _line(record: Record) -> JSONObject:
 
 
 def _tokens(body: bytes) -> int:
-    return estimate_tokens(body.decode("utf-8", "replace"))
+    """The tokens of the texts in a body; what only says how they are to be read takes none."""
+    fields = read_object(body)
+    inside = fields.get(_INSIDE)
+    fields = inside if is_object(inside) else fields
+    counted = 0
+    waiting: list[JSONValue] = [fields[name] for name in _COUNTED if name in fields]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            counted += estimate_tokens(value)
+        elif is_array(value):
+            waiting += value
+        elif is_object(value) and value.get("type") != _PICTURE:
+            as_json = [msgspec.json.encode(value[name]).decode() for name in _AS_JSON & value.keys()]
+            counted += sum(map(estimate_tokens, as_json))
+            waiting += [each for name, each in value.items() if name not in _UNREAD]
+    return counted
 
 
 def _version() -> str:
