@@ -10,7 +10,7 @@ import pytest
 from toolspeak.core.model import JSONObject, JSONValue, Request
 from toolspeak.errors import UsageError
 from toolspeak.protocols import anthropic, gemini, ollama, openai_chat, openai_responses
-from toolspeak.protocols.common import declared_tools, int_field, request_fields
+from toolspeak.protocols.common import declared_tools, int_field, parse_object, request_fields
 
 MODULES = {
     "anthropic": anthropic,
@@ -124,3 +124,30 @@ def test_a_whole_number_may_be_written_as_a_fraction(given: JSONValue, meant: in
 def test_anything_else_is_no_whole_number(given: JSONValue):
     with pytest.raises(UsageError, match="`max_tokens` must be an integer"):
         int_field(given, "max_tokens")
+
+
+# ---- what is said of a body that is no JSON
+
+HALVED = "half of a surrogate pair"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [rb'{"a":"\ud800"}', rb'{"a":"\ud83d x"}', rb'{"a":"\udc00 and more text"}', rb'{"\ud800A":1}', '{"a":"\ud800"}'],
+)
+def test_half_a_surrogate_pair_is_called_by_its_name(body: bytes | str):
+    with pytest.raises(UsageError, match=HALVED):
+        parse_object(body)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b'{"a":"x', b'{"a":NaN}', b'{"a":"\xff"}', rb'{"a":"\ud83d\ude00"', b"[" * 5000 + b'{"a":x']
+)
+def test_nothing_else_is(body: bytes):
+    with pytest.raises(UsageError) as caught:
+        parse_object(body)
+    assert HALVED not in str(caught.value)
+
+
+def test_a_whole_pair_is_a_character():
+    assert parse_object(rb'{"a":"\ud83d\ude00"}') == {"a": "\N{GRINNING FACE}"}
