@@ -250,15 +250,6 @@ ENDS = [
         codes={"missing_close_tag"},
     ),
     Case(
-        "the next call",
-        "<function=save><parameter=text>a<function=ping></function>",
-        (
-            ("save", {"text": "a"}),
-            ("ping", {}),
-        ),
-        codes={"missing_close_tag"},
-    ),
-    Case(
         "the end of the call",
         "<function=save><parameter=text>a</function>",
         (("save", {"text": "a"}),),

@@ -39,6 +39,8 @@ _LIST_OF_OBJECTS = re.compile(r"\[\s{0,64}[{\[\]\"']").match
 _SKIPPED = frozenset(
     {"tool_sep", "|tool_sep|", "|tool_call_begin|", "|tool_call_end|", "|plugin|", "|message|", "|role_sep|"}
 )
+#: The grammar that a bracket stands for.
+_GRAMMARS = {"{": "object", "[": "list"}
 _THINKING = frozenset({"think", "thinking", "thought"})
 #: Token-like marks that close a block.
 BLOCK_CLOSERS = frozenset(
@@ -75,6 +77,8 @@ class Block:
         self._calls = 0
         self._in_list = False
         self._nested = 0  # block tags inside the block
+        self._grammar = ""  # how the calls of the block are written, as far as one look tells
+        self._inner: set[str] = set()  # block tags in front of the first call
         self._prose = 0  # how much prose may still stand in front of the call
         self._nonce_due = desk.nonce if evidence.nonce is False else None
 
@@ -165,8 +169,18 @@ class Block:
             return stop
         if self._calls and (self._opening.single or self._opening.name):
             return self._leave(pos, failed=self._opening.single)
+        if self._is_foreign(_grammar(buf[at])):
+            return self._leave(pos)
         skipped = self._preamble(buf, at, final)
         return skipped or self._dispatch(buf, pos, at, final)
+
+    def _is_foreign(self, grammar: str) -> bool:
+        """Whether a block that the nonce opened goes on in another grammar, which was not signed with it."""
+        if not grammar or self._in_list:
+            return False
+        if not self._calls:
+            self._grammar = grammar
+        return self._context.evidence.nonce is True and grammar != self._grammar
 
     def _preamble(self, buf: str, at: int, final: bool) -> int:
         """Behind the words that may stand before a call, MORE when they may still come, 0 when there are none."""
@@ -317,13 +331,22 @@ class Block:
         if name in CALL_TAGS and not named and name == "invoke":
             return end  # `<invoke>{json}</invoke>`
         if name in BLOCK_TAGS:
+            if self._is_unsigned(name):
+                return self._leave(pos)
             if self._opening.stops and self._nested < _MAX_NESTED and self._may_nest(name):
                 self._nested += 1
                 return end
             return self._leave(pos)
-        if (name in CALL_TAGS and named) or self._is_call(name):
+        call = name in CALL_TAGS and named
+        if (call or self._is_call(name)) and not self._is_foreign(name if call else "tool"):
             return self._begin(TagCalls(self._context), at)
         return self._leave(pos)
+
+    def _is_unsigned(self, name: str) -> bool:
+        """Whether a block tag behind a call is none of those that the nonce stood in front of."""
+        if not self._calls:
+            self._inner.add(name)
+        return self._context.evidence.nonce is True and name not in self._inner
 
     def _may_nest(self, name: str) -> bool:
         """Whether a block tag opens a block inside this one, rather than the next one beside it."""
@@ -340,3 +363,8 @@ class Block:
         if close < 0:
             return MORE if not final and len(buf) - at < _MAX_THOUGHT else self._leave(at)
         return close + len(name) + 3
+
+
+def _grammar(char: str) -> str:
+    """The grammar that begins with `char`; tags need a closer look, closers and decoration have none."""
+    return _GRAMMARS.get(char, "word" if char.isalpha() or char in "_$" else "")

@@ -53,7 +53,9 @@ class TagCalls(Body):
         self._phase: Callable[[str, int, bool], int] = self._open
         #: Whether a closing tag is due. A bare name in front of tags has none.
         self._closes = builder is None or context.evidence.wrapper == "strong"
-        self._place = ValuePlace(self._builder, context.desk.schema(self._builder.name))
+        guarded = context.desk.nonce is not None or context.desk.policy == "strict"
+        self._place = ValuePlace(self._builder, context.desk.schema(self._builder.name), guarded=guarded)
+        self._place.open_ended = context.desk.tools is None
         if builder is not None:
             self._phase = self._between
             self._place.pairs = True
@@ -415,6 +417,7 @@ class TagCalls(Body):
         live = self._place.schema.live_strings
         flows = live is not None and key in live and key not in self._values and key not in self._flowed
         active = self._builder.state in ("live", "held") and typed in ("", "string")
+        self._place.equals = bool(tag.value)
         self._value = TagValue(self._place, key, tag.name, typed, flows and active)
         self._phase = self._read_value
         return tag.end
@@ -432,7 +435,7 @@ class TagCalls(Body):
             self._flowed.add(self._key)
         else:
             self._add(value.value)
-        return self._after_value(value.ended_by, new)
+        return self._after_value(value.ended_by, new, value.quotes)
 
     def _add(self, value: JSONValue) -> None:
         key = self._key
@@ -445,11 +448,12 @@ class TagCalls(Body):
             held = self._values[key]
             self._values[key] = [*held, value] if is_array(held) else [held, value]
 
-    def _after_value(self, tag: Tag, at: int) -> int:
+    def _after_value(self, tag: Tag, at: int, quotes: bool) -> int:
         self._phase = self._between
         if tag.kind == "close" and (tag.name == self._closer or tag.name in PARAMETER_TAGS):
             return tag.end
-        self._builder.note(Note("missing_close_tag", self._key[:64]))
+        # With tags of calls in it nobody can tell where the value was to end.
+        self._builder.note(Note("missing_closer" if quotes else "missing_close_tag", self._key[:64]))
         return at
 
     # ---- the end

@@ -2,12 +2,14 @@
 
 A value that the schema wants as a string flows out as it comes; every other value is held until its tag
 closes and then read as a whole. Wrong and missing closers end a value where another tag makes clear that it
-is over. Above: `tag_calls`. Below: `values`, `tag_names`, `bodies`, `core.markup`, `core.builder`.
+is over. A call that is quoted in a value is part of it: its tags are counted, so that its closers are its own.
+Above: `tag_calls`. Below: `values`, `tag_names`, `bodies`, `core.markup`, `core.builder`.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -54,6 +56,12 @@ class ValuePlace(msgspec.Struct):
     prefixed: bool = False
     #: The argument object has been begun, because a value flows.
     opened: bool = False
+    #: The tag of the value has its key behind `=`, so that no tag with attributes is the next one.
+    equals: bool = False
+    #: No opening tag ends a value: the caller wants marks that carry a nonce, or no guesses at all.
+    guarded: bool = False
+    #: Nobody offers tools, so nothing is carried out: the opening tag of a call ends a value that lacks its closer.
+    open_ended: bool = False
 
 
 class TagValue(Steps):
@@ -63,12 +71,14 @@ class TagValue(Steps):
         super().__init__()
         self.ended_by: Tag | None = None
         self.flowed = False
+        self.quotes = False  # tags of calls stand in the value
         self.value: JSONValue = None
         self._place = place
         self._key = key
         self._closer = closer
         self._typed = typed
         self._own_line = False
+        self._quoted: Counter[str] = Counter()  # tags of quoted calls that are still open
         self._text: list[str] = []
         self._phase: Callable[[str, int, bool], int] = self._lead if flows else self._hold
 
@@ -96,22 +106,52 @@ class TagValue(Steps):
         name, closing, end = lex_name(buf, pos)
         if end == len(buf) and not final and len(buf) - pos < LOOKAHEAD:
             return MORE
-        if name not in ("|close|", "|open|") and not self._may_end(name, closing, buf[end : end + 1]):
+        if name not in ("|close|", "|open|") and not self._may_end(name, closing):
             return None
         tag = lex_tag(buf, pos, final)
         if isinstance(tag, int):
             return MORE if tag == MORE else None
-        return tag if self._may_end(tag.name, tag.kind == "close", "=" if tag.value else " ") else None
+        other = self._place.equals and tag.name in PARAMETER_TAGS and bool(tag.attributes) and tag.kind != "close"
+        bare = tag.name in CALL_TAGS and tag.kind != "close" and not (tag.value or tag.attributes)
+        return tag if not (other or bare) and self._may_end(tag.name, tag.kind == "close") else None
 
-    def _may_end(self, name: str, closing: bool, after: str) -> bool:
+    def _may_end(self, name: str, closing: bool) -> bool:
         place = self._place
         if closing:
+            if self._quoted[name]:
+                return False
             if name == self._closer or (name == place.own and name):
                 return True
             return (not place.markup or place.prefixed) and (name in PARAMETER_TAGS or name in CALL_ENDS)
-        if place.markup:
+        if place.markup or place.guarded or self._quotes_call:
             return False
-        return name == "arg_key" or name in PARAMETER_TAGS or (name in CALL_TAGS and after in ("=", " "))
+        return name == "arg_key" or name in PARAMETER_TAGS or (place.open_ended and name in CALL_TAGS)
+
+    @property
+    def _quotes_call(self) -> bool:
+        return any(self._quoted[name] for name in CALL_TAGS)
+
+    def _may_quote(self, name: str, closing: bool) -> bool:
+        """Whether a tag of this name belongs to a call that is quoted in the value."""
+        if self._place.markup:
+            return False
+        if closing:
+            return self._quoted[name] > 0
+        return name in CALL_ENDS or (name in PARAMETER_TAGS and self._quotes_call)
+
+    def _text_tag(self, buf: str, pos: int, final: bool) -> int:
+        """Behind the bracket of a tag that is text, once it is clear whether it belongs to a quoted call; MORE."""
+        name, closing, _ = lex_name(buf, pos)
+        if not self._may_quote(name, closing):
+            return pos + 1
+        tag = lex_tag(buf, pos, final)
+        if tag == MORE:
+            return MORE
+        if not isinstance(tag, int) and (closing or tag.kind == "open"):
+            mention = name in CALL_TAGS and not closing and not (tag.value or tag.attributes)
+            self._quoted[name] += 0 if mention else -1 if closing else 1
+            self.quotes = self.quotes or not mention
+        return pos + 1
 
     def _end(self, tag: Tag, pos: int) -> int:
         self.ended_by = tag
@@ -166,6 +206,8 @@ class TagValue(Steps):
             at = found.start()
             if buf[at] != "<" or buf.startswith("!", at + 1) or self._ends(buf, at, final) is not None:
                 return at
+            if self._may_quote(*lex_name(buf, at)[:2]):
+                return at
             at += 1
 
     def _flow_newline(self, buf: str, pos: int, final: bool) -> int:
@@ -204,6 +246,8 @@ class TagValue(Steps):
         tag = self._ends(buf, pos + len(NOISE), final) if len(buf) > pos + len(NOISE) else MORE
         if tag == MORE and not final:
             return MORE
+        if tag is None and self._may_quote(*lex_name(buf, pos + len(NOISE))[:2]):
+            return self._say(NOISE, pos + len(NOISE))
         if tag is None or isinstance(tag, int):
             self.state = "failed"  # behind this mark stands a tag for sure, and it is a wrong one
             return pos
@@ -219,7 +263,8 @@ class TagValue(Steps):
         if tag == MORE:
             return MORE
         if tag is None or isinstance(tag, int):
-            return self._say("<", pos + 1)
+            end = self._text_tag(buf, pos, final)
+            return MORE if end == MORE else self._say("<", end)
         self._place.builder.token((END_STRING, ""))
         return self._end(tag, pos)
 
@@ -257,8 +302,10 @@ class TagValue(Steps):
         if tag == MORE:
             return MORE
         if tag is None or isinstance(tag, int):
-            self._text.append("<")
-            return pos + 1
+            end = self._text_tag(buf, pos, final)
+            if end != MORE:
+                self._text.append("<")
+            return end
         self.value = self._meaning("".join(self._text).replace(NOISE, ""))
         return self._end(tag, pos)
 
