@@ -1,0 +1,55 @@
+"""What it takes to be run by an agent: a definition for the model, and a coroutine.
+
+Every kind of tool (function, shell, files, MCP) and every wrapper (filter, prefix, approve, timeout, truncate) is
+an `Executable`. Above: all other modules of `tools`, the agent. Below: `core.model`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from ..core.model import JSONObject, Media, Opaque, Tool
+
+__all__ = ["CallContext", "Executable", "ToolOutput"]
+
+
+def _nowhere(_: str) -> None:
+    """Nobody watches."""
+
+
+class CallContext(msgspec.Struct, frozen=True):
+    """What a tool may know about the call that it answers."""
+
+    call_id: str = ""
+    #: The same when the same call is run again with consent: what a tool may hand on as an idempotency key.
+    key: str = ""
+    #: Whether content that nobody vouches for was before the model when it made this call.
+    tainted: bool = False
+    #: Takes output as it comes, for whoever watches. The result is what `run` returns.
+    emit: Callable[[str], None] = _nowhere
+
+
+class ToolOutput(msgspec.Struct, frozen=True):
+    """What a tool gives back to the model."""
+
+    content: str
+    error: bool = False
+    parts: tuple[Media | Opaque, ...] = ()
+    #: The agent stops after this round, and `content` is its answer (`final_output`).
+    final: bool = False
+
+
+class Executable(Protocol):
+    """Something an agent can run."""
+
+    @property
+    def tool(self) -> Tool:
+        """What the model is told."""
+        ...
+
+    async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
+        """Do it. Whatever is raised becomes an error result for the model, by its `ToolspeakError` text or its type."""
+        ...
