@@ -13,7 +13,16 @@ import msgspec
 
 from .model import Message, Note, Opaque, ToolCall, ToolResult, Usage
 
-__all__ = ["Answer", "AnswerStatus", "CallRecord", "CallState", "Entry", "Round"]
+__all__ = [
+    "Answer",
+    "AnswerStatus",
+    "CallRecord",
+    "CallState",
+    "Entry",
+    "Round",
+    "answered",
+    "repaired",
+]
 
 #: `planned`: the model asked for it. `started`: it may have changed the world. `finished`: there is a result.
 CallState: TypeAlias = Literal["planned", "started", "finished"]
@@ -43,6 +52,8 @@ class Round(msgspec.Struct, frozen=True):
     reasoning: str = ""
     #: What the upstream wants back unread: signatures, encrypted reasoning.
     opaque: tuple[Opaque, ...] = ()
+    #: The protocol in whose words `opaque` is.
+    protocol: str = ""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -54,6 +65,7 @@ class Answer(msgspec.Struct, frozen=True):
     status: AnswerStatus = "complete"
     reasoning: str = ""
     opaque: tuple[Opaque, ...] = ()
+    protocol: str = ""
     usage: Usage = Usage()
     notes: tuple[Note, ...] = ()
     #: Requests that went upstream for it.
@@ -62,3 +74,33 @@ class Answer(msgspec.Struct, frozen=True):
 
 #: A conversation is a row of these.
 Entry: TypeAlias = Message | Answer
+
+#: What the model is told of a call that has no result. A call that keeps such a state is one that was interrupted.
+_UNKNOWN: dict[CallState, str] = {
+    "planned": "Interrupted: this call was not run.",
+    "started": (
+        "Interrupted: this call had begun, and its result is not known. "
+        "It may or may not have been carried out. Look before you do it again."
+    ),
+    "finished": "The result of this call was lost.",
+}
+
+
+def answered(record: CallRecord) -> CallRecord:
+    """A call with a result: its own, or one that says that it was interrupted. The state stays as it is."""
+    if record.result is not None:
+        return record
+    call = record.call
+    return msgspec.structs.replace(record, result=ToolResult(call.id, _UNKNOWN[record.state], call.name, error=True))
+
+
+def repaired(answer: Answer) -> Answer:
+    """An answer as it can be gone on from: every call has a result, and what was running is interrupted."""
+    rounds = tuple(
+        msgspec.structs.replace(made, calls=tuple(map(answered, made.calls)))
+        if any(record.result is None for record in made.calls)
+        else made
+        for made in answer.rounds
+    )
+    status: AnswerStatus = "interrupted" if answer.status == "running" else answer.status
+    return msgspec.structs.replace(answer, rounds=rounds, status=status)
