@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from .model import Message, Note, Opaque, ToolCall, ToolResult, Usage
+from .model import Message, Note, ToolCall, ToolResult, Usage
 
 __all__ = [
     "Answer",
@@ -50,10 +50,9 @@ class Round(msgspec.Struct, frozen=True):
     text: str = ""
     calls: tuple[CallRecord, ...] = ()
     reasoning: str = ""
-    #: What the upstream wants back unread: signatures, encrypted reasoning.
-    opaque: tuple[Opaque, ...] = ()
-    #: The protocol in whose words `opaque` is.
-    protocol: str = ""
+    #: The model's message as it can be sent back, where it holds more than text and calls: signatures, encrypted
+    #: reasoning, whatever an upstream wants back unread.
+    said: Message | None = None
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -64,8 +63,8 @@ class Answer(msgspec.Struct, frozen=True):
     rounds: tuple[Round, ...] = ()
     status: AnswerStatus = "complete"
     reasoning: str = ""
-    opaque: tuple[Opaque, ...] = ()
-    protocol: str = ""
+    #: As in a round, of the message that holds the final text.
+    said: Message | None = None
     usage: Usage = Usage()
     notes: tuple[Note, ...] = ()
     #: Requests that went upstream for it.
