@@ -7,12 +7,17 @@ Three audiences, one tree::
     │   ├── SchemaError         a tool's parameters are not a usable JSON schema
     │   ├── UnknownDialectError a dialect name that is not in the table
     │   ├── NotKeptError        an earlier answer is meant that nobody has kept
+    │   ├── NoSessionError      a session is meant that the store does not hold (status 404)
     │   └── ConfigError         a setting that cannot be read or used
     ├── ModelError              the model or its upstream misbehaved (status 502)
     │   ├── ToolChoiceError     no answer that `tool_choice` allows, after all retries
     │   ├── FormatError         no answer in the `response_format` asked for, after all retries
     │   └── UpstreamError       the upstream answered with an error or broke off
     │       └── UpstreamTimeout the upstream took too long (status 504)
+    ├── StoreError              the store cannot do it now (status 503)
+    │   ├── SessionBusyError    another writer holds the session (status 409)
+    │   ├── StoreFullError      there is no room left (status 507)
+    │   └── StoreDamagedError   what is stored cannot be understood (status 500)
     └── ToolSignal              raised by a tool to steer the agent loop
 
 Nothing sits below this module; everything may import it. An exception of any other type that leaves
@@ -27,8 +32,13 @@ __all__ = [
     "ConfigError",
     "FormatError",
     "ModelError",
+    "NoSessionError",
     "NotKeptError",
     "SchemaError",
+    "SessionBusyError",
+    "StoreDamagedError",
+    "StoreError",
+    "StoreFullError",
     "ToolChoiceError",
     "ToolSignal",
     "ToolspeakError",
@@ -73,6 +83,12 @@ class UnknownDialectError(UsageError):
 
 class NotKeptError(UsageError):
     """The request means an earlier answer that nobody has kept."""
+
+
+class NoSessionError(UsageError):
+    """The store holds no such session, or none of this owner's."""
+
+    status = 404
 
 
 class ConfigError(UsageError):
@@ -163,6 +179,39 @@ class UpstreamTimeout(UpstreamError):
 
     status = 504
     kind = "timeout"
+
+
+class StoreError(ToolspeakError):
+    """The store cannot do it now: it is away, busy, or its disk fails. Nothing of what was asked has been done.
+
+    `retry_after` is how many seconds to wait before it is worth asking again; None where that would not help.
+    """
+
+    status = 503
+    retry_after: float | None = None
+
+
+class SessionBusyError(StoreError):
+    """Another writer holds the session. `holder` says who, `until` when that ends (seconds since the epoch)."""
+
+    status = 409
+
+    def __init__(self, message: str, *, hint: str = "", holder: str = "", until: float = 0.0) -> None:
+        super().__init__(message, hint=hint)
+        self.holder = holder
+        self.until = until
+
+
+class StoreFullError(StoreError):
+    """There is no room left for what was to be written. What is there can be read."""
+
+    status = 507
+
+
+class StoreDamagedError(StoreError):
+    """What is stored cannot be understood: a session, or the whole file."""
+
+    status = 500
 
 
 class ToolSignal(ToolspeakError):
