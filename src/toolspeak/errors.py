@@ -18,6 +18,9 @@ Three audiences, one tree::
     │   ├── SessionBusyError    another writer holds the session (status 409)
     │   ├── StoreFullError      there is no room left (status 507)
     │   └── StoreDamagedError   what is stored cannot be understood (status 500)
+    ├── ToolError               a tool could not do what it was asked; the model is told why
+    │   ├── ToolTimeout         it took too long
+    │   └── ToolDenied          it was not allowed
     └── ToolSignal              raised by a tool to steer the agent loop
 
 Nothing sits below this module; everything may import it. An exception of any other type that leaves
@@ -40,7 +43,10 @@ __all__ = [
     "StoreError",
     "StoreFullError",
     "ToolChoiceError",
+    "ToolDenied",
+    "ToolError",
     "ToolSignal",
+    "ToolTimeout",
     "ToolspeakError",
     "UnknownDialectError",
     "UpstreamError",
@@ -212,6 +218,18 @@ class StoreDamagedError(StoreError):
     """What is stored cannot be understood: a session, or the whole file."""
 
     status = 500
+
+
+class ToolError(ToolspeakError):
+    """A tool could not do what it was asked. Its text is written for the model."""
+
+
+class ToolTimeout(ToolError):
+    """A tool took too long and was ended."""
+
+
+class ToolDenied(ToolError):
+    """A call that was not allowed; nothing was done."""
 
 
 class ToolSignal(ToolspeakError):
