@@ -17,8 +17,11 @@ from toolspeak.errors import (
     StoreError,
     StoreFullError,
     ToolChoiceError,
+    ToolDenied,
+    ToolError,
     ToolSignal,
     ToolspeakError,
+    ToolTimeout,
     UnknownDialectError,
     UpstreamError,
     UpstreamTimeout,
@@ -42,6 +45,9 @@ TREE = [
     (SessionBusyError, StoreError, 409),
     (StoreFullError, StoreError, 507),
     (StoreDamagedError, StoreError, 500),
+    (ToolError, ToolspeakError, 500),
+    (ToolTimeout, ToolError, 500),
+    (ToolDenied, ToolError, 500),
     (ToolSignal, ToolspeakError, 500),
 ]
 
