@@ -1,0 +1,475 @@
+"""The agent loop: a machine that is told what happened and says what to do next.
+
+A round is an answer with calls, the calls run, and their results. Rounds follow each other until an answer holds no
+call, a tool ends the work, somebody cancels, something breaks, or a limit is reached: then one last request, without
+tools, asks for a summary.
+
+    state        told                   says
+    asking       Reply with calls       Execute
+    asking       Reply without          Finished
+    running      Executed               Ask; Ask for a summary; Finished
+    summarising  Reply                  Finished
+    any          Cancelled, Failed      Finished, with what there is
+
+A call that must not run (no such tool, wrong arguments, cut off) is answered with an error result, where the model sees
+it. Rounds that bring nothing new are told to the model and then ended. Pure: the time comes in. Above: `agent`, the
+server's own loop. Below: `record`, `expansion`, `recovery`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from ..errors import SchemaError, UsageError
+from .events import Candidate, Reply
+from .expansion import messages_of
+from .history import has_tool_history
+from .model import JSONObject, Message, Note, TextPart, Tool, ToolCall, ToolChoice, ToolResult, Usage
+from .neutral import shown_name
+from .record import Answer, AnswerStatus, CallRecord, Entry, Round, answered
+from .recovery import diagnose
+from .schema import ArgumentSchema
+from .trace import TracedReply
+
+__all__ = [
+    "Action",
+    "Ask",
+    "Cancelled",
+    "Execute",
+    "Executed",
+    "Failed",
+    "Finished",
+    "Heard",
+    "Limits",
+    "Planned",
+    "Ran",
+    "Rounds",
+]
+
+#: So many rounds end every honest task; a model that needs more goes in circles.
+MOST_ROUNDS = 50
+#: A round that only repeats is an accident, two are a habit: then the model is told, and with the next it is over.
+REPEATS_TOLD, REPEATS_ENDED = 2, 3
+#: Names in one error result; the model has been told all of them before.
+_MOST_NAMES = 24
+
+_REPEATED = (
+    "Note: this has been called before with the same arguments and gave the same result. "
+    "Calling it again will not change that. Do something else, or answer with what is known."
+)
+_CUT = "This call was cut off by the length limit and was not run. Make it again, shorter or in parts."
+_SUMMARISE = (
+    "Stop here: {why}. No tool can be used any more. "
+    "Say in a few sentences what was done, what was found, and what is still open."
+)
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """When to stop. None: no limit."""
+
+    rounds: int = MOST_ROUNDS
+    #: Input and output of all requests together.
+    tokens: int | None = None
+    seconds: float | None = None
+
+
+# ---- what the machine is told
+
+
+class Ran(msgspec.Struct, frozen=True):
+    """A call has a result. `final`: its content is the answer, and nothing follows."""
+
+    result: ToolResult
+    seconds: float = 0.0
+    final: bool = False
+
+
+class Executed(msgspec.Struct, frozen=True):
+    """The calls of the round are over. What is not in `ran`, and was not told before, was interrupted."""
+
+    ran: tuple[Ran, ...] = ()
+
+
+class Cancelled(msgspec.Struct, frozen=True):
+    """Somebody wants no more. `reply`: what had come of the answer under way."""
+
+    reply: Reply | None = None
+    why: str = "cancelled"
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """It cannot go on. `reply`: what had come of the answer under way."""
+
+    message: str
+    reply: Reply | None = None
+
+
+Heard: TypeAlias = Reply | Executed | Cancelled | Failed
+
+
+# ---- what the machine says
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """Send this to the model and tell its reply."""
+
+    messages: tuple[Message, ...]
+    tools: tuple[Tool, ...]
+    choice: ToolChoice
+    #: The round that it may begin, from 1.
+    number: int
+    #: The last request: without tools.
+    summary: bool = False
+
+
+class Planned(msgspec.Struct, frozen=True):
+    """A call that may run."""
+
+    call: ToolCall
+    side_effects: bool
+    #: The same for a call that is made again after it was interrupted.
+    key: str
+    #: It may have been carried out before: somebody has to consent.
+    again: bool = False
+
+
+class Execute(msgspec.Struct, frozen=True):
+    """Run these calls and tell how each ended."""
+
+    #: The round with all its calls; those that must not run have their result already.
+    made: Round
+    calls: tuple[Planned, ...]
+    number: int
+    #: Whether content that nobody vouches for was before the model when it made them.
+    tainted: bool
+
+
+class Finished(msgspec.Struct, frozen=True):
+    """It is over. `handed`: calls of tools that are not ours, for whoever asked."""
+
+    answer: Answer
+    handed: tuple[ToolCall, ...] = ()
+
+
+Action: TypeAlias = Ask | Execute | Finished
+_State = Literal["new", "asking", "running", "summarising", "over"]
+
+
+class Rounds:
+    """One answer in the making.
+
+    Args:
+        entries: the conversation so far; what was said last is what is answered.
+        tools: what the model may call here.
+        instructions: text of the system, put before the conversation.
+        limits: when to stop.
+        tainted: whether what the tools say about themselves comes from somebody whom nobody vouches for.
+        theirs: tools that whoever asked runs himself; a call of one ends the loop and is handed over.
+        now: the time at which it begins, in seconds of any clock.
+    """
+
+    def __init__(
+        self,
+        entries: Sequence[Entry],
+        tools: Iterable[Tool],
+        *,
+        instructions: str = "",
+        limits: Limits | None = None,
+        tainted: bool = False,
+        theirs: Iterable[Tool] = (),
+        now: float = 0.0,
+    ) -> None:
+        system = (Message("system", (TextPart(instructions),)),) if instructions else ()
+        self._history = (*system, *messages_of(entries))
+        self._tools = tuple(tools)
+        self._theirs = tuple(theirs)
+        self._by_name = {tool.name: tool for tool in (*self._tools, *self._theirs)}
+        self._foreign = frozenset(tool.name for tool in self._theirs)
+        self._limits = limits or Limits()
+        self._tainted = tainted or has_tool_history(self._history)
+        self._began = now
+        self._ids = {call.id for message in self._history for call in message.calls}
+        self._unsure = _unsure(entries)
+        self._state: _State = "new"
+        self._rounds: list[Round] = []
+        self._shown: list[Round] = []  # as the model sees them
+        self._records: dict[str, CallRecord] = {}  # of the round under way, by id, in order
+        self._open: Round | None = None
+        self._final: str | None = None
+        self._handed: tuple[ToolCall, ...] = ()
+        self._seen: set[tuple[str, str]] = set()
+        self._repeats = 0
+        self._notes: list[Note] = []
+        self._usage = Usage()
+        self._requests = 0
+
+    # ---- the machine
+
+    @property
+    def deadline(self) -> float | None:
+        """When the time is over, on the clock that `now` is of."""
+        return None if self._limits.seconds is None else self._began + self._limits.seconds
+
+    def start(self) -> Ask:
+        """The first request."""
+        self._expect("new")
+        return self._ask()
+
+    def started(self, call_id: str) -> None:
+        """A call is about to run: from now on it may have changed the world."""
+        self._expect("running")
+        self._records[call_id] = msgspec.structs.replace(self._records[call_id], state="started")
+
+    def ran(self, ran: Ran) -> None:
+        """A call has a result."""
+        self._expect("running")
+        record = self._records[ran.result.id]
+        self._records[ran.result.id] = msgspec.structs.replace(
+            record, state="finished", result=ran.result, seconds=ran.seconds
+        )
+        if ran.final and self._final is None:
+            self._final = ran.result.content
+
+    def feed(self, heard: Heard, now: float = 0.0) -> Action:
+        """What to do next."""
+        match heard:
+            case Cancelled(reply, why):
+                return self._stopped("interrupted", Note("interrupted", why), reply)
+            case Failed(message, reply):
+                return self._stopped("failed", Note("failed", message), reply)
+            case Executed(ran):
+                for each in ran:
+                    self.ran(each)
+                return self._executed(now)
+            case _ if heard.failure is not None:
+                return self._stopped("failed", Note("failed", heard.failure.message), heard)
+            case _:
+                return self._replied(heard)
+
+    def _expect(self, *states: _State) -> None:
+        if self._state not in states:
+            raise UsageError(f"the loop is {self._state}, not {' or '.join(states)}")
+
+    # ---- asking
+
+    def _ask(self, why: str = "") -> Ask:
+        self._state = "summarising" if why else "asking"
+        messages = (*self._history, *messages_of([Answer(rounds=tuple(self._shown))]))
+        number = len(self._rounds) + 1
+        if not why:
+            return Ask(messages, (*self._tools, *self._theirs), ToolChoice(), number)
+        last = Message("user", (TextPart(_SUMMARISE.format(why=why)),))
+        return Ask((*messages, last), (), ToolChoice("none"), number, summary=True)
+
+    def _replied(self, reply: Reply) -> Action:
+        self._expect("asking", "summarising")
+        self._account(reply)
+        records = [] if self._state == "summarising" else self._records_of(reply)
+        if not records and not self._handed:
+            return self._finished(reply)
+        self._records = {record.call.id: record for record in records}
+        self._open = Round(reply.text, tuple(records), reply.reasoning, _carried(reply))
+        if not records:  # only calls of others
+            return self._finished(reply)
+        self._state = "running"
+        allowed = tuple(self._planned(record) for record in records if record.result is None)
+        return Execute(self._open, allowed, len(self._rounds) + 1, self._tainted)
+
+    def _account(self, reply: Reply) -> None:
+        self._usage += reply.usage
+        self._requests += reply.requests
+        self._notes += reply.notes
+
+    def _planned(self, record: CallRecord) -> Planned:
+        key = self._unsure.get(_key(record.call))
+        return Planned(record.call, record.side_effects, key or record.call.id, again=key is not None)
+
+    # ---- calls
+
+    def _records_of(self, reply: Reply) -> list[CallRecord]:
+        """The calls of a reply that are ours, those that must not run with the reason as their result."""
+        calls = [msgspec.structs.replace(call, id=self._fresh(call.id)) for call in reply.calls]
+        self._handed = tuple(call for call in calls if call.name in self._foreign)
+        records = [self._record(call) for call in calls if call.name not in self._foreign]
+        for name, why in self._refused(reply):
+            call = ToolCall(name, {}, self._fresh(""))
+            records.append(_answered_with(CallRecord(call), why))
+        return records
+
+    def _record(self, call: ToolCall) -> CallRecord:
+        tool = self._by_name.get(call.name)
+        if tool is None:
+            return _answered_with(CallRecord(call), self._no_such_tool(call.name))
+        record = CallRecord(call, side_effects=tool.side_effects)
+        problems = _problems(tool, call.arguments)
+        return _answered_with(record, f"The arguments do not fit: {problems} Nothing was run.") if problems else record
+
+    def _fresh(self, given: str) -> str:
+        """An id that no call of the conversation has."""
+        name = made = given or f"call_{len(self._rounds) + 1}"
+        number = 1
+        while made in self._ids:
+            number += 1
+            made = f"{name}_{number}"
+        self._ids.add(made)
+        return made
+
+    def _refused(self, reply: Reply) -> Iterable[tuple[str, str]]:
+        """Names of calls that the model tried and that came to nothing, and why."""
+        for candidate in reply.candidates:
+            if candidate.verdict == "truncated":
+                yield shown_name(candidate.name), _CUT
+            elif candidate.verdict == "invalid":
+                yield shown_name(candidate.name), _unfit(candidate)
+        if reply.calls or any(each.verdict in ("truncated", "invalid") for each in reply.candidates):
+            return
+        fault = diagnose(reply, ToolChoice(), (*self._tools, *self._theirs))
+        if fault is not None and fault.kind == "unknown_tool":
+            yield shown_name(fault.name), self._no_such_tool(fault.name)
+
+    def _no_such_tool(self, name: str) -> str:
+        names = [tool.name for tool in self._tools]
+        shown = ", ".join(f"`{each}`" for each in names[:_MOST_NAMES])
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        return f"There is no tool `{shown_name(name)}`. Nothing was run. " + (
+            f"The tools are {shown}{more}." if names else "There are no tools at all."
+        )
+
+    # ---- results
+
+    def _executed(self, now: float) -> Action:
+        self._expect("running")
+        self._close_round()
+        if self._handed or self._final is not None:
+            return self._finished(None)
+        why = self._limit(now)
+        return self._ask(why)
+
+    def _close_round(self) -> None:
+        """The round under way is over; what it lacks was interrupted."""
+        if self._open is None:
+            return
+        calls = tuple(map(answered, self._records.values()))
+        made = msgspec.structs.replace(self._open, calls=calls)
+        self._open, self._records = None, {}
+        if calls:
+            self._tainted = True
+            self._rounds.append(made)
+            self._shown.append(self._told_of_repeats(made))
+
+    def _told_of_repeats(self, made: Round) -> Round:
+        """The round as the model sees it: with a remark, where it goes in circles."""
+        steps = {(_key(record.call), record.result.content if record.result else "") for record in made.calls}
+        self._repeats = self._repeats + 1 if steps <= self._seen else 0
+        self._seen |= steps
+        if self._repeats < REPEATS_TOLD:
+            return made
+        self._notes.append(Note("repeated_call", f"round {len(self._rounds)} brought nothing that is new"))
+        *before, last = made.calls
+        assert last.result is not None
+        told = msgspec.structs.replace(last.result, content=f"{last.result.content}\n\n{_REPEATED}")
+        return msgspec.structs.replace(made, calls=(*before, msgspec.structs.replace(last, result=told)))
+
+    def _limit(self, now: float) -> str:
+        """Why to stop, or nothing."""
+        limits, deadline = self._limits, self.deadline
+        spent = self._usage.input_tokens + self._usage.output_tokens
+        reached = [
+            (self._repeats >= REPEATS_ENDED, "loop_broken", "the same calls gave the same results again and again"),
+            (len(self._rounds) >= limits.rounds, "limit_rounds", f"{limits.rounds} rounds have been made"),
+            (limits.tokens is not None and spent >= limits.tokens, "limit_tokens", f"{spent} tokens are used up"),
+            (deadline is not None and now >= deadline, "limit_seconds", "the time is over"),
+        ]
+        for is_reached, code, why in reached:
+            if is_reached:
+                self._notes.append(Note(code, f"{why}; the answer is a summary"))
+                return why
+        return ""
+
+    # ---- the end
+
+    def _finished(self, reply: Reply | None) -> Finished:
+        content, reasoning, said = self._final or "", "", None
+        if reply is not None:
+            content, reasoning, said = reply.text, reply.reasoning, _carried(reply)
+            self._notes += () if self._handed else _remarks(reply, called=bool(self._rounds))
+        return self._over("complete", content, reasoning, said)
+
+    def _stopped(self, status: AnswerStatus, note: Note, reply: Reply | None) -> Finished:
+        self._expect("new", "asking", "running", "summarising")
+        if reply is not None:
+            self._account(reply)
+        self._close_round()
+        self._notes.append(note)
+        content, reasoning = (reply.text, reply.reasoning) if reply is not None else ("", "")
+        return self._over(status, self._final or content, reasoning, None)
+
+    def _over(self, status: AnswerStatus, content: str, reasoning: str, said: Message | None) -> Finished:
+        self._state = "over"
+        answer = Answer(
+            content,
+            tuple(self._rounds),
+            status,
+            reasoning,
+            said,
+            self._usage,
+            tuple(dict.fromkeys(self._notes)),
+            self._requests,
+        )
+        return Finished(answer, self._handed if status == "complete" else ())
+
+
+# ---- details
+
+
+def _key(call: ToolCall) -> str:
+    """The same for calls that ask for the same."""
+    return f"{call.name} {msgspec.json.encode(call.arguments, order='sorted').decode()}"
+
+
+def _unsure(entries: Iterable[Entry]) -> dict[str, str]:
+    """Calls that change the world and may or may not have done so, with the ids they had."""
+    return {
+        _key(record.call): record.call.id
+        for entry in entries
+        if isinstance(entry, Answer)
+        for made in entry.rounds
+        for record in made.calls
+        if record.side_effects and record.state == "started"
+    }
+
+
+def _answered_with(record: CallRecord, why: str) -> CallRecord:
+    result = ToolResult(record.call.id, why, record.call.name, error=True)
+    return msgspec.structs.replace(record, state="finished", result=result)
+
+
+def _problems(tool: Tool, arguments: JSONObject) -> str:
+    try:
+        found = ArgumentSchema.of(tool.parameters).problems(arguments)
+    except SchemaError:
+        return ""  # nobody can say; the tool itself must
+    return " ".join(f"{problem}." for problem in found)
+
+
+def _unfit(candidate: Candidate) -> str:
+    told = "; ".join(note.detail or note.code for note in candidate.notes) or candidate.reason
+    return f"The arguments do not fit: {told}. Nothing was run."
+
+
+def _carried(reply: Reply) -> Message | None:
+    """The message of a reply, if it holds what only its upstream can read."""
+    return None
+
+
+def _remarks(reply: Reply, *, called: bool) -> Iterable[Note]:
+    """What a reader of the final answer should know about it."""
+    if reply.finish_reason == "length":
+        yield Note("cut_by_length", "the answer was cut off by its length limit")
+    elif not reply.text.strip():
+        yield Note("empty_answer", "the model ended without a word")
+    if not called and isinstance(reply, TracedReply) and reply.record is not None and reply.record.why_no_call:
+        yield Note("no_call", reply.record.why_no_call)
