@@ -1,0 +1,291 @@
+"""A plain Python function as a tool: `@tool`.
+
+Its name, annotations and docstring become what the model is told; the arguments that the model gives become what the
+annotations name; what the function returns becomes text. Above: the agent, users. Below: `base`, `annotations`,
+`docstrings`, `threads`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import Any, Generic, ParamSpec, TypeVar, cast, get_type_hints, overload
+
+import msgspec
+
+from ..core.model import JSONObject, JSONValue, Media, Tool
+from ..errors import ToolError, ToolTimeout, UsageError
+from .annotations import converted, described, plain, schemas_of
+from .base import CallContext, ToolOutput
+from .docstrings import documentation
+from .threads import in_thread, threadsafe
+
+__all__ = ["FunctionTool", "output_of", "tool"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: What the model reads where a function returns nothing.
+DONE = "done"
+
+_Kind = inspect.Parameter
+_STARRED = (_Kind.VAR_POSITIONAL, _Kind.VAR_KEYWORD)
+
+
+@overload
+def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
+@overload
+def tool(
+    *, name: str = "", description: str = "", side_effects: bool = False, timeout: float | None = None
+) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+
+
+def tool(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str = "",
+    description: str = "",
+    side_effects: bool = False,
+    timeout: float | None = None,
+) -> Any:
+    """Make a function a tool; it can still be called as before.
+
+    `side_effects` says that it changes the world: arguments that had to be guessed are then never used, and approval
+    is asked for where there is some. `timeout` is in seconds.
+
+    Raises:
+        UsageError: the function cannot be described to a model.
+    """
+
+    def made(function: Callable[..., Any]) -> FunctionTool[..., Any]:
+        return FunctionTool(function, name=name, description=description, side_effects=side_effects, timeout=timeout)
+
+    return made if function is None else made(function)
+
+
+class FunctionTool(Generic[P, R]):
+    """A function that an agent can run, and that anybody can call."""
+
+    def __init__(
+        self,
+        function: Callable[P, R],
+        *,
+        name: str = "",
+        description: str = "",
+        side_effects: bool = False,
+        timeout: float | None = None,
+    ) -> None:
+        where = _checked(function, name)
+        functools.update_wrapper(self, function)
+        if timeout is not None and not timeout > 0:
+            raise UsageError(f"the timeout of {where} must be above 0 seconds")
+        self._function = function
+        self._timeout = timeout
+        self._parameters = _parameters(function, where)
+        told = documentation(function.__doc__)
+        self._context = tuple(each.name for each in self._parameters if each.kind is CallContext)
+        self.tool = Tool(
+            name or function.__name__,
+            description or told.description,
+            _schema([each for each in self._parameters if each.kind is not CallContext], told.parameters, where),
+            side_effects,
+        )
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self._function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<tool `{self.tool.name}`>"
+
+    async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
+        """Call the function with what the model gave.
+
+        Raises:
+            ToolError: the arguments do not fit.
+            ToolTimeout: it took too long.
+        """
+        args, kwargs = self._bound(arguments, context)
+        stop = threading.Event()
+        limit = asyncio.timeout(self._timeout)
+        try:
+            async with limit:
+                return output_of(await self._called(functools.partial(self._function, *args, **kwargs), context, stop))
+        except TimeoutError:
+            if limit.expired():
+                raise ToolTimeout(f"`{self.tool.name}` took longer than {self._timeout:g} seconds") from None
+            raise  # the function's own
+        finally:
+            stop.set()
+
+    async def _called(self, call: Callable[[], Any], context: CallContext, stop: threading.Event) -> Any:
+        function = inspect.unwrap(self._function)
+        if inspect.isasyncgenfunction(function):
+            return await _streamed(call(), context.emit)
+        if inspect.iscoroutinefunction(function):
+            return await cast("Coroutine[Any, Any, Any]", call())
+        if inspect.isgeneratorfunction(function):
+            emit = threadsafe(context.emit)
+            return await in_thread(lambda: _drained(call(), emit, stop))
+        result = await in_thread(call)
+        # A function that is not declared with `async` may still return something to wait for.
+        return await result if inspect.isawaitable(result) else result
+
+    def _bound(self, arguments: JSONObject, context: CallContext) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments in Python's terms."""
+        unknown = arguments.keys() - {each.name for each in self._parameters} | {*self._context} & arguments.keys()
+        if unknown:
+            raise ToolError(f"`{self.tool.name}` has no parameter {', '.join(f'`{name}`' for name in sorted(unknown))}")
+        args: list[Any] = []
+        kwargs: dict[str, Any] = {}
+        for each in self._parameters:
+            if each.kind is CallContext:
+                value: Any = context
+            elif each.name in arguments:
+                value = self._converted(each, arguments[each.name])
+            elif each.required:
+                raise ToolError(f"`{self.tool.name}` needs the parameter `{each.name}`")
+            elif each.positional:
+                value = each.default
+            else:
+                continue
+            if each.positional:
+                args.append(value)
+            else:
+                kwargs[each.name] = value
+        return args, kwargs
+
+    def _converted(self, parameter: _Parameter, value: JSONValue) -> Any:
+        try:
+            return converted(value, parameter.kind)
+        except msgspec.ValidationError as error:
+            raise ToolError(f"`{parameter.name}` does not fit: {error}") from None
+
+
+class _Parameter(msgspec.Struct, frozen=True):
+    """One parameter as the function declares it."""
+
+    name: str
+    kind: Any
+    required: bool
+    default: Any
+    positional: bool
+
+
+def _checked(function: Any, name: str) -> str:
+    """How the function is called in errors; refuses what cannot be described."""
+    if isinstance(function, functools.partial):
+        raise UsageError("a `partial` has no name and no docstring of its own", hint="write a function around it")
+    if isinstance(function, FunctionTool):
+        raise UsageError(f"`{function.tool.name}` is a tool already")
+    if isinstance(function, staticmethod | classmethod):
+        raise UsageError("a static or class method cannot be decorated", hint="pass `Class.method` to `tool` instead")
+    if isinstance(function, type) or not callable(function):
+        raise UsageError(f"a tool is made from a function, not from `{type(function).__name__}`")
+    if not hasattr(function, "__name__") or not (inspect.isroutine(function)):
+        raise UsageError(
+            f"an instance of `{type(function).__name__}` has no signature of its own", hint="pass its method"
+        )
+    if function.__name__ == "<lambda>" and not name:
+        raise UsageError("a lambda has no name to call it by", hint="pass `name`, or write a function")
+    return f"`{name or function.__name__}`"
+
+
+def _parameters(function: Callable[..., Any], where: str) -> list[_Parameter]:
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{where} has no signature that can be read: {error}") from None
+    try:
+        hints = get_type_hints(function, include_extras=True)
+    except (NameError, TypeError, AttributeError) as error:
+        hint = "types must be importable where the function stands, not only while types are checked"
+        raise UsageError(f"the annotations of {where} cannot be read: {error}", hint=hint) from None
+    found: list[_Parameter] = []
+    for at, each in enumerate(signature.parameters.values()):
+        if each.kind in _STARRED:
+            stars = "*" if each.kind is _Kind.VAR_POSITIONAL else "**"
+            raise UsageError(f"{where} takes `{stars}{each.name}`", hint="name each parameter, or take a list or dict")
+        if at == 0 and each.name in ("self", "cls"):
+            hint = "make the tool from the bound method: `tool(instance.method)`"
+            raise UsageError(f"{where} is a method without its object", hint=hint)
+        required = each.default is _Kind.empty
+        kind = hints.get(each.name, Any)
+        found.append(_Parameter(each.name, kind, required, each.default, each.kind is _Kind.POSITIONAL_ONLY))
+    return found
+
+
+def _schema(parameters: list[_Parameter], texts: dict[str, str], where: str) -> JSONObject:
+    """The JSON schema of the arguments."""
+    schemas, definitions = schemas_of({each.name: each.kind for each in parameters}, where)
+    properties: JSONObject = {}
+    for each in parameters:
+        schema = dict(schemas[each.name])
+        text = described(each.kind) or texts.get(each.name, "")
+        if text:
+            # A reference stands alone in older drafts.
+            schema = {"allOf": [schema], "description": text} if "$ref" in schema else {**schema, "description": text}
+        if not each.required and each.default is not None:
+            schema |= _default(each, where)
+        properties[each.name] = schema
+    whole: JSONObject = {"type": "object", "properties": properties, "additionalProperties": False}
+    if required := [each.name for each in parameters if each.required]:
+        whole["required"] = required
+    return {**whole, "$defs": definitions} if definitions else whole
+
+
+def _default(parameter: _Parameter, where: str) -> JSONObject:
+    try:
+        return {"default": plain(parameter.default)}
+    except (TypeError, ValueError, RecursionError):
+        raise UsageError(f"the default of `{parameter.name}` in {where} is not JSON") from None
+
+
+async def _streamed(pieces: AsyncIterator[Any], emit: Callable[[str], None]) -> str:
+    texts: list[str] = []
+    try:
+        async for piece in pieces:
+            texts.append(output_of(piece).content)
+            emit(texts[-1])
+    finally:
+        close = getattr(pieces, "aclose", None)
+        if close is not None:
+            await close()
+    return "".join(texts)
+
+
+def _drained(pieces: Iterator[Any], emit: Callable[[str], None], stop: threading.Event) -> str:
+    """All that a generator yields, unless somebody stops waiting for it."""
+    texts: list[str] = []
+    for piece in pieces:
+        if stop.is_set():
+            break
+        texts.append(output_of(piece).content)
+        emit(texts[-1])
+    close = getattr(pieces, "close", None)
+    if close is not None:
+        close()
+    return "".join(texts)
+
+
+def output_of(value: object) -> ToolOutput:
+    """What a function returned, as the model reads it."""
+    match value:
+        case ToolOutput():
+            return value
+        case None:
+            return ToolOutput(DONE)
+        case str():
+            return ToolOutput(value)
+        case bytes() | bytearray():
+            return ToolOutput(bytes(value).decode(errors="replace"))
+        case Media():
+            return ToolOutput("", parts=(value,))
+        case _:
+            try:
+                return ToolOutput(msgspec.json.encode(plain(value)).decode())
+            except (TypeError, ValueError, RecursionError) as error:
+                raise ToolError(f"the tool returned something that is no JSON: {error}") from None
