@@ -1,18 +1,24 @@
 """Where an agent writes down what happens, before and after it happens.
 
 `Journal` is what the agent loop speaks to; each method that changes something has committed it when it returns,
-so that a process may be killed between any two of them. Above: the
-store (which gives it a database), the agent. Below: `core.record`.
+so that a process may be killed between any two of them. `Sessions` opens journals. Both have a body here that keeps
+everything in memory, for agents without a store. Above: the store (which gives them a database), the agent. Below:
+`core.record`.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+import itertools
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
 
 from .core.model import Message, ToolResult
-from .core.record import Answer, Entry, Round
+from .core.record import Answer, CallRecord, Entry, Round, repaired
+from .errors import NoSessionError, SessionBusyError
 
-__all__ = ["Journal"]
+__all__ = ["Journal", "MemoryJournal", "MemorySessions", "Sessions"]
 
 
 class Journal(Protocol):
@@ -40,7 +46,10 @@ class Journal(Protocol):
         ...
 
     async def plan(self, made: Round) -> None:
-        """The model asked for these calls; its text until here belongs to this round. One commit."""
+        """The model asked for these calls; its text until here belongs to this round. One commit.
+
+        Those that must not run have their result already.
+        """
         ...
 
     async def start(self, call_id: str) -> None:
@@ -48,7 +57,7 @@ class Journal(Protocol):
         ...
 
     async def finish(self, result: ToolResult, seconds: float) -> None:
-        """A call has a result. One commit."""
+        """A call has a result, also one that never started because nobody consented. One commit."""
         ...
 
     async def end(self, answer: Answer) -> None:
@@ -58,3 +67,114 @@ class Journal(Protocol):
     async def close(self) -> None:
         """Give the session back."""
         ...
+
+
+class Sessions(Protocol):
+    """What opens journals: a store."""
+
+    async def journal(self, session: str = "") -> Journal:
+        """Hold a session; with an empty name a new one.
+
+        Raises:
+            NoSessionError: there is no session of this name.
+            SessionBusyError: another writer holds it.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Give everything back."""
+        ...
+
+
+class MemoryJournal:
+    """A session that ends with the process."""
+
+    def __init__(self, session: str = "") -> None:
+        self._session = session
+        self._entries: list[Entry] = []
+        self._answer: Answer | None = None
+        #: Somebody holds it.
+        self.held = True
+
+    @property
+    def session(self) -> str:
+        """The id under which it can be opened again."""
+        return self._session
+
+    async def entries(self) -> tuple[Entry, ...]:
+        """The conversation so far."""
+        running = () if self._answer is None else (repaired(self._answer),)
+        return (*self._entries, *running)
+
+    async def say(self, message: Message) -> None:
+        """Something was said."""
+        self._entries.append(message)
+
+    async def begin(self) -> None:
+        """An answer begins."""
+        self._entries += () if self._answer is None else (repaired(self._answer),)
+        self._answer = Answer(status="running")
+
+    async def stream(self, text: str) -> None:
+        """A piece of text came."""
+        self._change(lambda answer: {"content": answer.content + text})
+
+    async def plan(self, made: Round) -> None:
+        """The model asked for these calls."""
+        self._change(lambda answer: {"content": "", "rounds": (*answer.rounds, made)})
+
+    async def start(self, call_id: str) -> None:
+        """A call is about to run."""
+        self._record(call_id, state="started")
+
+    async def finish(self, result: ToolResult, seconds: float) -> None:
+        """A call has a result."""
+        self._record(result.id, state="finished", result=result, seconds=seconds)
+
+    async def end(self, answer: Answer) -> None:
+        """The answer is over."""
+        self._entries.append(answer)
+        self._answer = None
+
+    async def close(self) -> None:
+        """Give the session back."""
+        self.held = False
+
+    def _change(self, fields: Callable[[Answer], dict[str, Any]]) -> None:
+        assert self._answer is not None
+        self._answer = msgspec.structs.replace(self._answer, **fields(self._answer))
+
+    def _record(self, call_id: str, **fields: Any) -> None:
+        def changed(record: CallRecord) -> CallRecord:
+            return msgspec.structs.replace(record, **fields) if record.call.id == call_id else record
+
+        def rounds(answer: Answer) -> dict[str, Any]:
+            *before, last = answer.rounds
+            return {"rounds": (*before, msgspec.structs.replace(last, calls=tuple(map(changed, last.calls))))}
+
+        self._change(rounds)
+
+
+class MemorySessions:
+    """Sessions that end with the process."""
+
+    def __init__(self) -> None:
+        self._journals: dict[str, MemoryJournal] = {}
+        self._numbers = itertools.count(1)
+
+    async def journal(self, session: str = "") -> MemoryJournal:
+        """Hold a session; with an empty name a new one."""
+        if not session:
+            session = f"memory-{next(self._numbers)}"
+            self._journals[session] = MemoryJournal(session)
+            return self._journals[session]
+        if session not in self._journals:
+            raise NoSessionError(f"there is no session `{session:.80}`", hint="it is kept as long as the agent lives")
+        journal = self._journals[session]
+        if journal.held:
+            raise SessionBusyError(f"the session `{session}` is in use", hint="wait for its end, or begin another")
+        journal.held = True
+        return journal
+
+    async def close(self) -> None:
+        """Nothing is held."""

@@ -268,13 +268,11 @@ class Rounds:
         self._expect("asking", "summarising")
         self._account(reply)
         records = [] if self._state == "summarising" else self._records_of(reply)
-        if not records and not self._handed:
-            return self._finished(reply)
-        self._records = {record.call.id: record for record in records}
-        self._open = Round(reply.text, tuple(records), reply.reasoning, _carried(reply))
-        if not records:  # only calls of others
+        if not records:  # no calls, or only those of others
             return self._finished(reply)
         self._state = "running"
+        self._records = {record.call.id: record for record in records}
+        self._open = Round(reply.text, tuple(records), reply.reasoning, _carried(reply))
         allowed = tuple(self._planned(record) for record in records if record.result is None)
         return Execute(self._open, allowed, len(self._rounds) + 1, self._tainted)
 
@@ -355,10 +353,9 @@ class Rounds:
         calls = tuple(map(answered, self._records.values()))
         made = msgspec.structs.replace(self._open, calls=calls)
         self._open, self._records = None, {}
-        if calls:
-            self._tainted = True
-            self._rounds.append(made)
-            self._shown.append(self._told_of_repeats(made))
+        self._tainted = True
+        self._rounds.append(made)
+        self._shown.append(self._told_of_repeats(made))
 
     def _told_of_repeats(self, made: Round) -> Round:
         """The round as the model sees it: with a remark, where it goes in circles."""
