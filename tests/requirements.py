@@ -167,4 +167,19 @@ REQUIREMENTS: dict[str, str] = {
     "R-T5": "A file of the working directory moves nothing that matters until it is trusted by its hash.",
     "R-T12": "Parsing takes time linear in the length of the text, however hostile it is.",
     "R-T13": "Text that the model has only read never becomes a call when marks carry a nonce.",
+    "F5": (
+        "Functions, a shell, files and MCP servers are tools; long output keeps its head and tail, and the rest can be asked for."
+    ),
+    "F6": "The shell runs in a sandbox, after approval, with a timeout and a bounded output.",
+    "R-E11": (
+        "The definitions of an MCP server are pinned when they are approved, prefixed by its name, and refused when they change or clash."
+    ),
+    "R-F32": "A tool that hangs, forks, floods or will not end is ended with all it started.",
+    "R-F33": (
+        "An MCP server that dies, talks nonsense or says too much is an error of that call, and is started again after a pause."
+    ),
+    "R-T4": (
+        "A command of the model reaches no network, no home, no secret, no other process and no file outside its work directory."
+    ),
+    "R-T14": "An MCP server can change, add or shadow no tool unnoticed, and ask nothing of the model or the person.",
 }
