@@ -487,6 +487,8 @@ class Engine:
             attempts=tuple(_traced(attempt) for attempt in self._attempts),
             contract_tokens=self._asking.contract_tokens,
             why_no_call="" if self._gate.passed else self._why_no_call(),
+            policy=self._plan.policy,
+            nonce=self._asking.nonce or "",
         )
         return Outcome(len(self._attempts), tuple(self._warnings), failure, trace)
 

@@ -45,6 +45,9 @@ class Trace(msgspec.Struct, frozen=True):
     contract_tokens: int = 0
     #: Why there is no call, in one line; empty when there is one.
     why_no_call: str = ""
+    #: How answers were read: the policy, and the nonce that marks had to carry. Who reads them again needs both.
+    policy: str = ""
+    nonce: str = ""
 
     def lines(self) -> list[str]:
         """The turn as a person reads it."""
