@@ -269,9 +269,9 @@ class Probes:
         finally:
             release()
 
-    async def _measured(self, reached: Reached, seen: _Seen) -> None:
+    async def _measured(self, reached: Reached, seen: _Seen, progress: Progress | None = None) -> None:
         place = place_of(reached)
-        verdict = await measure(reached, self._known.find(*place).profile)
+        verdict = await measure(reached, self._known.find(*place).profile, progress=progress)
         if verdict.unreachable:
             _log.warning("`%s` could not be probed: %s", place.model[:LONGEST_NAME], verdict.unreachable)
             return
@@ -281,7 +281,14 @@ class Probes:
         apply(self._known, place, seen.stored)
         _log.info("`%s` was probed with %d requests", place.model[:LONGEST_NAME], verdict.requests)
 
-    async def probe(self, reached: Reached, *, refresh: bool = False) -> Stored | None:
+    def stored(self, reached: Reached) -> Stored | None:
+        """What is stored of a model, without asking it."""
+        self.look(reached)
+        return self._remember(place_of(reached)).stored
+
+    async def probe(
+        self, reached: Reached, *, refresh: bool = False, progress: Progress | None = None
+    ) -> Stored | None:
         """What a probe finds: a fresh result, the one under way, or a new one. None: it cannot be reached."""
         place = place_of(reached)
         while self._task is not None and self._busy():
@@ -289,7 +296,7 @@ class Probes:
         self._take(place, seen := self._remember(place), self._store.clock())
         if refresh or seen.stored is None or not seen.stored.is_fresh(self._store.clock()):
             seen.pause = self._store.clock() + _PAUSE
-            await self._measured(reached, seen)
+            await self._measured(reached, seen, progress)
         return seen.stored
 
     async def close(self) -> None:

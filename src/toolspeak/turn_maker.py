@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from .conversation import Conversation
-from .core.capability import Capabilities
+from .core.capability import Capabilities, Found
 from .core.engine import Engine
 from .core.few_shot import checked, texts_of
 from .core.model import Note, Request
@@ -76,13 +76,17 @@ class TurnMaker:
         self._templates = templates
         self.conversation = Conversation(state)
 
+    def found(self) -> Found:
+        """What is known of the model."""
+        if self._probes is not None:
+            self._probes.look(self.reached)
+        return self._known.find(self.reached.provider, self.reached.model, self.reached.base_url)
+
     def make(self, asked: Request, settings: Settings, tenant: str = "", seen: tuple[Note, ...] = ()) -> MadeTurn:
         """The turn that answers a request; `seen` is what was noted about it before."""
         reached = self.reached
-        if self._probes is not None:
-            self._probes.look(reached)
+        found = self.found()
         request, notes = self.conversation.recall(tenant, asked, settings)
-        found = self._known.find(reached.provider, reached.model, reached.base_url)
         planned = plan(request, found, settings)
         if passes(request, planned):
             engine = Passage(request, planned, stamp=time.time_ns(), notes=(*seen, *notes))

@@ -7,34 +7,28 @@ embeds the server. Below: `routes`, `exchange`, `pages`, `guard`.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import MutableMapping
+import time
+from collections.abc import Callable, Iterable, MutableMapping
 from typing import Any
 
-import msgspec
-
-from ..core.model import Note, Request
+from ..config import Secret
 from ..errors import ToolspeakError, UsageError
 from .asgi import Headers, Receive, Scope, Send, error_headers, header, respond
 from .auth import Caller
-from .exchange import KEEP_ALIVE_SECONDS, Exchange, Record
+from .exchange import KEEP_ALIVE_SECONDS, Exchange
 from .faces import face
 from .gateway import Gateway
 from .guard import Guard
 from .limits import Limits
 from .operation import PAGES, Ending, Operation
+from .page_api import PageApi
 from .pages import Pages
+from .recorder import Recorder, entry_of
 from .routes import Route, find
 from .trips import CURRENT, Trip
 
 __all__ = ["App"]
 
-#: How many requests can be asked about afterwards.
-_KEPT_RECORDS = 500
-#: What they take together, by the bytes of requests and answers, and what one may take: coding agents send up to 1 MiB.
-_KEPT_BYTES, _LARGEST_RECORD = 32 * 1024 * 1024, 2 * 1024 * 1024
-#: What is kept of the name of a model if a record is too large.
-_LONGEST_NAME = 200
 #: The shape of an error on a path that belongs to no protocol.
 _NO_FACE = "openai_chat"
 #: Who is told to speak another protocol is told which.
@@ -51,47 +45,14 @@ class NoWebSocket(UsageError):
     status = 426
 
 
-class Kept:
-    """The records that can be asked about, within bounds: the oldest go first."""
-
-    def __init__(self, most_bytes: int = _KEPT_BYTES, largest: int = _LARGEST_RECORD) -> None:
-        #: By whose they are and by their ids.
-        self.records: OrderedDict[tuple[str, str], Record] = OrderedDict()
-        self._sizes: OrderedDict[tuple[str, str], int] = OrderedDict()
-        self._bytes = 0
-        self._most_bytes = most_bytes
-        self._largest = largest
-
-    def add(self, tenant: str, record: Record, request_size: int) -> None:
-        """Keep a record; each attempt of its trace holds the request."""
-        attempts = record.trace.attempts
-        size = sum(request_size + len(each.raw) + len(each.reasoning) for each in attempts)
-        if size > self._largest:
-            record, size = _without_texts(record, size, self._largest), 0
-        self.records[tenant, record.id] = record
-        self._sizes[tenant, record.id] = size
-        self._bytes += size
-        while len(self.records) > _KEPT_RECORDS or self._bytes > self._most_bytes:
-            self.records.popitem(last=False)
-            self._bytes -= self._sizes.popitem(last=False)[1]
-
-
-def _without_texts(record: Record, size: int, largest: int) -> Record:
-    """What is said of a request that is too large to be kept."""
-    name = record.model[:_LONGEST_NAME]
-    bare = {"request": Request(name, ()), "raw": "", "reasoning": "", "candidates": ()}
-    attempts = tuple(msgspec.structs.replace(each, **bare) for each in record.trace.attempts)
-    trace = msgspec.structs.replace(record.trace, attempts=attempts)
-    note = Note("record_shortened", f"the texts are not kept: they take {size} bytes, more than {largest}")
-    return msgspec.structs.replace(record, model=name, trace=trace, notes=(*record.notes, note))
-
-
 class App:
     """The proxy as an ASGI application.
 
     Args:
         keep_alive: seconds after which a silent stream says something.
         operation: what counts the requests and decides when they must end.
+        recorder: what keeps the last requests; one is made if they are to be kept (`recording`) and none is given.
+        secrets: what must not be shown with them.
     """
 
     def __init__(
@@ -101,6 +62,10 @@ class App:
         limits: Limits | None = None,
         keep_alive: float = KEEP_ALIVE_SECONDS,
         operation: Operation | None = None,
+        recorder: Recorder | None = None,
+        secrets: Callable[[], Iterable[Secret]] = tuple,
+        *,
+        recording: bool = True,
     ) -> None:
         self._gateway = gateway
         self.operation = operation or Operation()
@@ -109,8 +74,9 @@ class App:
         self._looking: asyncio.Future[None] | None = None
         self._guard = guard or Guard()
         self._limits = limits or Limits()
-        self._kept = Kept()
-        self._pages = Pages(lambda: self._gateway, self._kept.records, self._guard.access.sessions)
+        self._recorder = (recorder or Recorder()) if recording else None
+        self._api = PageApi(lambda: self._gateway, self._recorder, secrets)
+        self._pages = Pages(lambda: self._gateway, self._api, self._guard.access.sessions)
 
     async def replace(self, gateway: Gateway) -> None:
         """From now on, requests go through another gateway; those under way end where they began."""
@@ -128,6 +94,7 @@ class App:
 
     async def close(self) -> None:
         """Free what is held; for whoever runs it without a server that does."""
+        await self._api.close()
         await self._gateway.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -170,7 +137,7 @@ class App:
             await respond(send, status, body, headers=[*error_headers(error), *_UPGRADES.get(status, ())])
 
     async def _answer(self, route: Route, caller: Caller, trip: Trip, receive: Receive, send: Send) -> None:
-        gateway, scope = self._gateway, trip.scope
+        gateway, scope, began = self._gateway, trip.scope, time.time()
         spoken = face(route.face, scope["query_string"])
         exchange = Exchange(gateway, spoken, scope, receive, send, self._keep_alive)
         trip.named(exchange.id)
@@ -182,8 +149,9 @@ class App:
                 raise
             await exchange.end(Ending("the server ends", hint="ask again: another one may answer"))
         finally:
+            if self._recorder is not None:
+                self._recorder.add(entry_of(exchange, trip, began))
             if exchange.record is not None:
-                self._kept.add(exchange.tenant, exchange.record, exchange.size)
                 self.operation.requested(trip, exchange.record, exchange.waited, exchange.provider)
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from ..config import Secret
 from ..core.events import CallStart, Event, Failure, Noted, Reply, fold
 from ..core.model import JSONValue, Note, Request
 from ..core.trace import Trace
@@ -28,6 +29,7 @@ from .earlier import keep, with_items
 from .faces import Encoder, Face
 from .gateway import Gateway, Target
 from .limits import check_request, ignored_routing, read_object
+from .wishes import with_settings
 
 __all__ = ["KEEP_ALIVE_SECONDS", "Exchange", "Record"]
 
@@ -81,10 +83,16 @@ class Exchange:
         #: Whose request it is, once that is known.
         self.tenant = ""
         self.record: Record | None = None
-        #: How many bytes the request took.
-        self.size = 0
+        #: What was sent, and what it means, once that is known; what the client showed that nobody else may see.
+        self.body = b""
+        self.fields: Mapping[str, JSONValue] = {}
+        self.asked: Request | None = None
+        self.secrets: tuple[Secret, ...] = ()
+        #: Why it was refused, if it was.
+        self.refusal = ""
         #: Who was asked, and for how many seconds they were waited for.
         self.provider = ""
+        self.protocol = ""
         self.waited = 0.0
         self._gateway = gateway
         self._face = face
@@ -105,13 +113,16 @@ class Exchange:
 
     async def answer(self, fields: Mapping[str, JSONValue], caller: Caller = NOBODY) -> None:
         """Answer the request. `fields` are what the path says about it."""
+        self.fields = fields
+        self.secrets = tuple(credential.secret for credential in caller.own)
         try:
-            body = await read_body(self._scope, self._receive)
-            self.size = len(body)
-            said = read_object(body)
-            request = self._face.decode(said, **fields)
-            check_request(request, self.size)
+            self.body = await read_body(self._scope, self._receive)
+            said = read_object(self.body)
+            self.asked = request = self._face.decode(said, **fields)
+            check_request(request, len(self.body))
             target = self._gateway.target(request, caller)
+            if caller.admin:
+                target = with_settings(target, self._scope)
             self.tenant = target.tenant
             if self._face.needs_store(request):
                 request = self._face.decode(with_items(target.maker.conversation, self.tenant, said), **fields)
@@ -122,7 +133,8 @@ class Exchange:
             asked = msgspec.structs.replace(request, model=model) if request.model != model else request
             seen = (*ignored_routing(request), *self._face.seen(said))
             made = target.maker.make(asked, target.settings, target.tenant, seen)
-            self._face.check(request, made.plan.kind, target.maker.reached.protocol)
+            self.asked, self.protocol = made.request, target.maker.reached.protocol
+            self._face.check(request, made.plan.kind, self.protocol)
             await self._watched(made, target, request)
         except ToolspeakError as error:
             await self._refuse(error)
@@ -135,6 +147,11 @@ class Exchange:
         naming = {"id": self._face.id_prefix + self.id, "created": int(time.time()), "model": request.model}
         self._started = True
         await respond(self._send, 200, self._face.reply(Reply(), request, **naming))
+
+    @property
+    def face(self) -> str:
+        """The protocol that the client speaks."""
+        return self._face.name
 
     async def end(self, error: ToolspeakError) -> None:
         """End an answer that was broken off from outside."""
@@ -278,6 +295,7 @@ class Exchange:
         self._writing = False
 
     async def _refuse(self, error: ToolspeakError) -> None:
+        self.refusal = str(error)
         if isinstance(error, ClientGone) or self._gone:
             return
         if self._started:

@@ -247,6 +247,11 @@ class Gateway:
         guarded = any(line.auth == "check" for line, _ in self._chains[place.upstream])
         return self._permits(place, caller) and (caller.key is not None or caller.admin or not guarded)
 
+    @property
+    def probes(self) -> Probes | None:
+        """What finds out what models can do."""
+        return self._probes
+
     # ---- life
 
     def start(self) -> None:

@@ -30,7 +30,7 @@ SUMMARIES = {
     "gemini": "A turn of a chat, as Gemini's generateContent",
     "ollama": "A turn of a chat, as Ollama's chat",
     "ollama_generate": "An answer to a prompt, as Ollama's generate",
-    "root": "Says that the server runs",
+    "root": "Says that the server runs; to a browser, the page",
     "docs": "This description as a page",
     "metrics": "Counts and times, for Prometheus",
     "health": "Whether the process lives",
@@ -50,8 +50,15 @@ SUMMARIES = {
     "session": "The page of the printed link",
     "session_begin": "A code that the server printed becomes a session",
     "session_end": "Ends a session",
-    "records": "What was asked lately, by anybody",
+    "records": "What was asked lately, by anybody; `after` is the number behind which to begin",
     "record": "What happened to one request of the caller's",
+    "replay": "Carries a request out once more, with other settings or another model; no tool is executed",
+    "about": "What the page of the server can offer",
+    "profiles": "What is known of each model, and how that was learned",
+    "probe": "Begins to ask a model what it can do",
+    "series": "What happened in each minute, by model",
+    "evaluations": "Results of `toolspeak eval` in the working directory",
+    "page_file": "A file of the page",
 }
 _TAGS = {
     "openai": "OpenAI",
@@ -78,6 +85,8 @@ _CLIENT: list[JSONValue] = [{}, *({name: []} for name in _SCHEMES if name != "se
 _ADMIN: list[JSONValue] = [{"bearer": []}, {"session": []}]
 _SECURITY: dict[str, list[JSONValue]] = {"open": [], "client": _CLIENT, "admin": _ADMIN}
 
+#: What a path names, where it is no model.
+_NAMED = {"record": "the id of a request", "replay": "the id of a request", "page_file": "the name of a file"}
 _TEXTS = {"docs": "text/html", "session": "text/html"}
 _TEXT = "text/plain"
 _JSON = "application/json"
@@ -140,7 +149,7 @@ def _operation(method: str, path: str, route: Route, schemas: dict[type, JSONVal
         "responses": _responses(route, schemas),
     }
     if _NAME in path:
-        what = "the id of a request" if route.page == "record" else "the name of a model"
+        what = _NAMED.get(route.page, "the name of a model")
         operation["parameters"] = [
             {"name": "name", "in": "path", "required": True, "description": what, "schema": {"type": "string"}}
         ]

@@ -89,6 +89,24 @@ class SessionCode(msgspec.Struct):
     code: str
 
 
+class ReplayWishes(msgspec.Struct):
+    """What is to be different when a request is carried out once more; what is empty stays as it is."""
+
+    model: str = ""
+    mode: str = ""
+    plan: str = ""
+    dialect: str = ""
+    policy: str = ""
+    marks: str = ""
+    retries: int | None = None
+
+
+class ProbeWish(msgspec.Struct):
+    """The model that is to be asked."""
+
+    model: str
+
+
 class Records(msgspec.Struct):
     """What was asked lately, one line each."""
 
@@ -144,4 +162,11 @@ PAGES: dict[str, tuple[type | None, type | None]] = {
     "session_end": (None, Object),
     "records": (None, Records),
     "record": (None, Object),
+    "replay": (ReplayWishes, Object),
+    "about": (None, Object),
+    "profiles": (None, Object),
+    "probe": (ProbeWish, Object),
+    "series": (None, Object),
+    "evaluations": (None, Object),
+    "page_file": (None, None),
 }

@@ -1,6 +1,6 @@
 """The routes that are no model requests: who is there, what models, how it goes, what happened.
 
-Above: `app`, which knows the caller. Below: `gateway`, `sessions`.
+Above: `app`, which knows the caller. Below: `gateway`, `sessions`, `page_api`, `page_files`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from ..core.contract import estimate_tokens
 from ..core.model import JSONObject, JSONValue, is_array, is_object
 from .asgi import Receive, Scope, Send, error_headers, read_body, respond
 from .auth import Caller, Unauthorized
-from .exchange import Record
 from .faces import face
 from .gateway import Gateway
 from .limits import read_object
+from .page_api import PageApi
+from .page_files import INDEX, prefers_html, send_file
 from .routes import Route, for_caller, methods_of
 from .sessions import COOKIE, LINK_HEADERS, LINK_PAGE, SESSION_SECONDS, Sessions, session_in
 from .unserved import refusal
@@ -31,8 +32,6 @@ _CREATED = 1_700_000_000
 _CREATED_AT = "2023-11-14T22:13:20Z"
 
 
-#: Records of all callers: by whose it is and by its id.
-Records: TypeAlias = Mapping[tuple[str, str], Record]
 #: Makes what a page shows; None for nothing.
 _Make: TypeAlias = Callable[[Route, Caller, bytes], JSONValue]
 #: Pages that show models.
@@ -54,9 +53,9 @@ _LARGEST_CODE = 1024
 class Pages:
     """Answers what needs no model. Everybody sees what is theirs."""
 
-    def __init__(self, gateway: Callable[[], Gateway], records: Records, sessions: Sessions) -> None:
+    def __init__(self, gateway: Callable[[], Gateway], api: PageApi, sessions: Sessions) -> None:
         self._gateway = gateway
-        self._records = records
+        self._api = api
         self._sessions = sessions
         self._json: dict[str, _Make] = {
             "health": lambda route, caller, body: {"status": "ok"},
@@ -73,8 +72,6 @@ class Pages:
             "ollama_show": lambda route, caller, body: _shown(),
             "anthropic_count": lambda route, caller, body: {"input_tokens": _tokens(body)},
             "gemini_count": lambda route, caller, body: {"totalTokens": _tokens(body)},
-            "record": lambda route, caller, body: self._record(str(route.fields["id"]), caller),
-            "records": lambda route, caller, body: {"requests": [_line(record) for record in self._records.values()]},
         }
 
     async def show(self, route: Route, caller: Caller, scope: Scope, receive: Receive, send: Send) -> None:
@@ -82,7 +79,11 @@ class Pages:
         route = for_caller(route, scope["headers"])
         match route.page:
             case "root":
-                await respond(send, 200, _ROOT, b"text/plain; charset=utf-8")
+                if not prefers_html(scope) or not await send_file(INDEX, scope, send):
+                    await respond(send, 200, _ROOT, b"text/plain; charset=utf-8", [(b"vary", b"accept")])
+            case "page_file":
+                if not await send_file(str(route.fields["name"]), scope, send):
+                    await self.missing(scope, send, route.shape)
             case "docs":
                 from .openapi import PAGE_HEADERS, page
 
@@ -94,15 +95,22 @@ class Pages:
             case "session_end":
                 self._sessions.end(session_in(scope))
                 await respond(send, 200, b"{}", headers=[(b"set-cookie", _cookie("", 0, scope))])
-            case name:
-                if name in _LISTS:
-                    await self._gateway().refresh()
-                make = self._json.get(name)
-                value = make(route, caller, await read_body(scope, receive)) if make is not None else None
+            case _:
+                value = await self._value(route, caller, scope, receive)
                 if value is None:
                     await self.missing(scope, send, route.shape)
                 else:
                     await respond(send, 200, msgspec.json.encode(value))
+
+    async def _value(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        """What a page shows; None for nothing."""
+        asked = self._api.find(route.page)
+        if asked is not None:
+            return await asked(route, caller, scope, receive)
+        if route.page in _LISTS:
+            await self._gateway().refresh()
+        make = self._json.get(route.page)
+        return make(route, caller, await read_body(scope, receive)) if make is not None else None
 
     async def _begin(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A code becomes a session."""
@@ -143,18 +151,6 @@ class Pages:
     def _gemini_model(self, name: str, caller: Caller) -> JSONObject | None:
         return _gemini(name) if name in self._names(caller) else None
 
-    # ---- what happened
-
-    def _record(self, identifier: str, caller: Caller) -> JSONValue:
-        for tenant in caller.tenants():
-            record = self._records.get((tenant, identifier))
-            if record is not None:
-                return msgspec.to_builtins(record)
-        if caller.admin:
-            found = (record for (_, one), record in self._records.items() if one == identifier)
-            return next(map(msgspec.to_builtins, found), None)
-        return None
-
 
 class _Code(msgspec.Struct, frozen=True):
     code: str
@@ -183,11 +179,6 @@ def _gemini(name: str) -> JSONObject:
     """One model as Gemini's clients read it."""
     methods: list[JSONValue] = ["generateContent", "countTokens"]
     return {"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods}
-
-
-def _line(record: Record) -> JSONObject:
-    """One request among many."""
-    return {name: getattr(record, name) for name in ("id", "face", "model", "plan", "requests", "error")}
 
 
 def _tokens(body: bytes) -> int:

@@ -66,6 +66,14 @@ _POST_PAGES = {
     "/messages/count_tokens": "anthropic_count",
     "/v1/messages/count_tokens": "anthropic_count",
 }
+#: What the page of the server shows to who runs it.
+_ADMIN_PAGES = {
+    "about": "about",
+    "evaluations": "evaluations",
+    "models": "profiles",
+    "requests": "records",
+    "series": "series",
+}
 
 _TABLE: dict[tuple[str, str], Route] = {
     **{("POST", prefix + path): Route(face=face) for path, face in _MODEL_REQUESTS.items() for prefix in ("", "/v1")},
@@ -82,7 +90,8 @@ _TABLE: dict[tuple[str, str], Route] = {
     ("GET", "/toolspeak/session"): Route(page="session", level="open"),
     ("POST", "/toolspeak/session"): Route(page="session_begin", level="open"),
     ("DELETE", "/toolspeak/session"): Route(page="session_end", level="admin"),
-    ("GET", "/toolspeak/requests"): Route(page="records", level="admin"),
+    **{("GET", f"/toolspeak/{path}"): Route(page=page, level="admin") for path, page in _ADMIN_PAGES.items()},
+    ("POST", "/toolspeak/probe"): Route(page="probe", level="admin"),
     # Counts tell which models are used and how much: for who runs the server, as what was asked is.
     **{(method, "/metrics"): Route(page="metrics", level="admin") for method in ("GET", "HEAD")},
 }
@@ -90,7 +99,9 @@ _TABLE: dict[tuple[str, str], Route] = {
 _GEMINI_ACTIONS = {"generateContent": False, "streamGenerateContent": True}
 #: Where one model is shown, and in whose words.
 _ITEMS = {"/v1/models/": "model", "/models/": "model", "/v1beta/models/": "gemini_model"}
-_RECORDS = "/toolspeak/requests/"
+_RECORDS, _REPLAY = "/toolspeak/requests/", "/replay"
+#: The files of the page hold nothing of anybody's.
+_FILES = "/toolspeak/page/"
 
 
 #: One path for each shape that carries a name.
@@ -101,7 +112,8 @@ _SHAPES = (
         for action in (*_GEMINI_ACTIONS, "countTokens")
     ),
     *((method, f"{head}/models/NAME") for head in ("", "/v1", "/v1beta") for method in ("GET", "HEAD")),
-    *((method, f"{_RECORDS}NAME") for method in ("GET", "HEAD")),
+    *((method, f"{head}NAME") for head in (_RECORDS, _FILES) for method in ("GET", "HEAD")),
+    ("POST", f"{_RECORDS}NAME{_REPLAY}"),
 )
 
 
@@ -117,7 +129,7 @@ def find(method: str, path: str) -> Route | None:
     if route is not None:
         return route
     if method == "POST":
-        return _gemini(path)
+        return _replay(path) if path.startswith(_RECORDS) else _gemini(path)
     if method in ("GET", "HEAD"):
         return _item(path)
     return None
@@ -173,4 +185,12 @@ def _item(path: str) -> Route | None:
             return Route(page=page, fields={"model": path[len(prefix) :]})
     if path.startswith(_RECORDS):
         return Route(page="record", fields={"id": path[len(_RECORDS) :]})
+    if path.startswith(_FILES):
+        return Route(page="page_file", fields={"name": path[len(_FILES) :]})
     return None
+
+
+def _replay(path: str) -> Route | None:
+    identifier = path[len(_RECORDS) :].removesuffix(_REPLAY)
+    whole = path == f"{_RECORDS}{identifier}{_REPLAY}" and identifier
+    return Route(page="replay", fields={"id": identifier}, level="admin") if whole else None

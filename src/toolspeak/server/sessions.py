@@ -72,7 +72,7 @@ _SCRIPT = """
 const code = location.hash.slice(1);
 history.replaceState(null, "", location.pathname);
 fetch("session", {method: "POST", body: JSON.stringify({code})}).then((answer) => {
-  if (answer.ok) location.replace("requests");
+  if (answer.ok) location.replace("../");
   else document.getElementById("said").textContent = "This link was used, or is too old. A new start prints another.";
 });
 """

@@ -1,0 +1,171 @@
+"""What the page asks its server for, as JSON: requests that were kept, models, numbers, results of evaluations.
+
+One coroutine for each page of `routes`; nothing here executes a tool. Above: `pages`. Below: `recorder`, `shown`,
+`replay`, `page_models`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import TypeAlias, get_args
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from ..config import Secret
+from ..core.evidence import Policy
+from ..core.model import JSONObject, JSONValue
+from ..core.strategy import Emulation, Mode
+from ..dialects.table import DIALECTS
+from ..errors import UsageError
+from .asgi import Receive, Scope, read_body
+from .auth import Caller
+from .gateway import Gateway
+from .limits import read_object
+from .page_models import ModelsDesk
+from .recorder import Entry, Recorder
+from .replay import replayed
+from .routes import Route
+from .shown import line, whole
+
+__all__ = ["PageApi"]
+
+#: Lines that are told at once; whoever looks for the first time gets all that are kept.
+_MOST_LINES = 2000
+#: What the page sends is short.
+_LARGEST_BODY = 64 * 1024
+#: Where `toolspeak eval` keeps its results unless told otherwise, and how many and how large ones are shown.
+_RESULTS, _MOST_RESULTS, _LARGEST_RESULTS = "toolspeak-eval", 20, 4 * 1024 * 1024
+
+_Make: TypeAlias = Callable[[Route, Caller, Scope, Receive], Awaitable[JSONValue]]
+
+
+class PageApi:
+    """Answers the page.
+
+    Args:
+        recorder: what was kept; None where nothing is.
+        secrets: what must not be shown.
+    """
+
+    def __init__(
+        self,
+        gateway: Callable[[], Gateway],
+        recorder: Recorder | None,
+        secrets: Callable[[], Iterable[Secret]] = tuple,
+    ) -> None:
+        self._gateway = gateway
+        self._recorder = recorder
+        self._secrets = secrets
+        self._models = ModelsDesk(gateway)
+        self._pages: dict[str, _Make] = {
+            "about": self._about,
+            "evaluations": self._evaluations,
+            "probe": self._probe,
+            "profiles": self._profiles,
+            "record": self._record,
+            "records": self._records,
+            "replay": self._replay,
+            "series": self._series,
+        }
+
+    def find(self, page: str) -> _Make | None:
+        """What makes a page; None when it is none of these. What it makes is None where there is nothing."""
+        return self._pages.get(page)
+
+    async def close(self) -> None:
+        """End what is under way."""
+        await self._models.close()
+
+    # ---- the page itself
+
+    async def _about(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        from .. import __version__
+
+        gateway = self._gateway()
+        await gateway.refresh()
+        return {
+            "version": __version__,
+            "recording": self._recorder is not None,
+            "models": list(gateway.models(caller)),
+            "modes": list(get_args(Mode)),
+            "plans": list(get_args(Emulation)),
+            "policies": list(get_args(Policy)),
+            "dialects": list(DIALECTS),
+        }
+
+    # ---- requests
+
+    async def _records(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        if self._recorder is None:
+            return {"requests": [], "recording": False}
+        entries = list(self._recorder.after(_after(scope)))[:_MOST_LINES]
+        return {"requests": [line(entry) for entry in entries], "recording": True}
+
+    async def _record(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        entry = self._entry(route, caller)
+        return await self._whole(entry) if entry is not None else None
+
+    async def _replay(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        entry = self._entry(route, caller)
+        if entry is None or self._recorder is None:
+            return None
+        wanted = read_object(await read_body(scope, receive, _LARGEST_BODY))
+        again = await replayed(entry, self._gateway(), caller, wanted)
+        return await self._whole(self._recorder.add(again))
+
+    def _entry(self, route: Route, caller: Caller) -> Entry | None:
+        """The entry that a path names, if it is the caller's to see."""
+        entry = self._recorder.find(str(route.fields["id"])) if self._recorder is not None else None
+        return entry if entry is not None and (caller.admin or entry.tenant in caller.tenants()) else None
+
+    async def _whole(self, entry: Entry) -> JSONValue:
+        """In a thread, since it may take as long as some pieces of streams that others wait for."""
+        hidden = [secret.reveal() for secret in self._secrets()]
+        return await asyncio.to_thread(whole, entry, hidden)
+
+    # ---- models and numbers
+
+    async def _profiles(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        return await self._models.profiles(caller)
+
+    async def _probe(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        model = read_object(await read_body(scope, receive, _LARGEST_BODY)).get("model")
+        if not isinstance(model, str) or not model:
+            raise UsageError("`model` must name a model")
+        return self._models.probe(model, caller)
+
+    async def _series(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        rows = self._recorder.series.rows() if self._recorder is not None else ()
+        return {"rows": msgspec.to_builtins(rows), "recording": self._recorder is not None}
+
+    async def _evaluations(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        return {"evaluations": await asyncio.to_thread(_results)}
+
+
+def _after(scope: Scope) -> int:
+    """The number behind which somebody wants to know."""
+    query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), max_num_fields=16))
+    number = query.get("after", "0")
+    return int(number) if number.isascii() and number.isdigit() and len(number) < 16 else 0
+
+
+def _results() -> list[JSONValue]:
+    """The results of evaluations that were made in the working directory, the newest first."""
+    folder = Path(_RESULTS)
+    try:
+        found = [path for path in folder.glob("**/results.json") if path.stat().st_size <= _LARGEST_RESULTS]
+        found.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+        told = [_result(path) for path in found[:_MOST_RESULTS]]
+    except OSError:
+        return []
+    return [each for each in told if each is not None]
+
+
+def _result(path: Path) -> JSONObject | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=JSONObject)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None

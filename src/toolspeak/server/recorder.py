@@ -1,0 +1,154 @@
+"""The last requests, in memory: what a client sent, what went upstream, what came back and what was made of it.
+
+Everything is kept as it is, by reference, so that keeping costs little; what people see of it is made when they look
+(`shown`), and keys are taken out there. Bounded by number and by bytes: the oldest go first. Whoever wants to keep more
+gives `further`, which is handed every entry. Above: `app`, `page_api`. Below: the records of `exchange`, `series`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count
+
+import msgspec
+
+from ..config import Secret
+from ..core.model import JSONValue, Note, Request
+from ..core.trace import Trace
+from .exchange import Exchange, Record
+from .series import Series
+from .trips import Trip
+
+__all__ = ["Entry", "Recorder", "entry_of"]
+
+#: How many requests can be asked about afterwards.
+MOST_ENTRIES = 2000
+#: What they take together, by the bytes of requests and answers, and what one may take: coding agents send up to 1 MiB.
+MOST_BYTES, LARGEST_ENTRY = 32 * 1024 * 1024, 2 * 1024 * 1024
+#: What is kept of the name of a model if an entry is too large.
+_LONGEST_NAME = 200
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One request and its answer."""
+
+    record: Record
+    tenant: str = ""
+    #: The body as it came, and what the path said besides.
+    body: bytes = b""
+    fields: Mapping[str, JSONValue] = {}
+    #: What it meant, with tools that were recalled.
+    asked: Request | None = None
+    #: Seconds since the epoch.
+    began: float = 0.0
+    status: int = 0
+    #: Seconds until the last byte and the first one, those waited for the upstream, and those that we added.
+    whole: float = 0.0
+    first: float = 0.0
+    waited: float = 0.0
+    added: float = 0.0
+    #: Who was asked, in which protocol.
+    provider: str = ""
+    protocol: str = ""
+    #: What the client showed that nobody else is to see.
+    secrets: tuple[Secret, ...] = ()
+    #: The id of the request that this one repeats, if it does, and what was changed.
+    replay_of: str = ""
+    changed: Mapping[str, JSONValue] = {}
+    #: The number of the entry; later ones have higher numbers.
+    number: int = 0
+
+
+def entry_of(exchange: Exchange, trip: Trip, began: float) -> Entry:
+    """What there is to keep of a request that was answered, or refused before there was anything to carry out."""
+    whole, first = trip.seconds()
+    record = exchange.record
+    if record is None:
+        model = exchange.asked.model if exchange.asked is not None else ""
+        trace = Trace("", "", "the request was refused before anything was asked")
+        record = Record(exchange.id, exchange.face, model, "", 0, (), exchange.refusal, trace)
+    return Entry(
+        record,
+        exchange.tenant,
+        exchange.body,
+        exchange.fields,
+        exchange.asked,
+        began,
+        trip.status,
+        whole,
+        first,
+        exchange.waited,
+        max(0.0, whole - exchange.waited - trip.stalled),
+        exchange.provider,
+        exchange.protocol,
+        exchange.secrets,
+    )
+
+
+class Recorder:
+    """Keeps entries, within bounds.
+
+    Args:
+        further: is handed every entry, to keep it beyond this process; it must not wait for anything.
+    """
+
+    def __init__(
+        self,
+        most: int = MOST_ENTRIES,
+        most_bytes: int = MOST_BYTES,
+        largest: int = LARGEST_ENTRY,
+        further: Callable[[Entry], None] | None = None,
+    ) -> None:
+        self.series = Series()
+        self._entries: OrderedDict[str, tuple[Entry, int]] = OrderedDict()
+        self._numbers = count(1)
+        self._bytes = 0
+        self._most = most
+        self._most_bytes = most_bytes
+        self._largest = largest
+        self._further = further
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def add(self, entry: Entry) -> Entry:
+        """Keep an entry; gives it as it is kept, with its number."""
+        self.series.add(entry.record, entry.began, entry.added)
+        entry = msgspec.structs.replace(entry, number=next(self._numbers))
+        if self._further is not None:
+            self._further(entry)
+        attempts = entry.record.trace.attempts
+        sizes = (len(entry.body) + len(each.raw) + len(each.reasoning) for each in attempts)
+        size = sum(sizes) or len(entry.body)
+        if size > self._largest:
+            entry, size = _without_texts(entry, size, self._largest), 0
+        self._entries[entry.record.id] = (entry, size)
+        self._bytes += size
+        while len(self._entries) > self._most or self._bytes > self._most_bytes:
+            self._bytes -= self._entries.popitem(last=False)[1][1]
+        return entry
+
+    def find(self, identifier: str) -> Entry | None:
+        """The entry of that id. Whose it is, is for the caller to look at."""
+        found = self._entries.get(identifier)
+        return found[0] if found is not None else None
+
+    def after(self, number: int) -> Iterator[Entry]:
+        """The entries with higher numbers, the newest first."""
+        for entry, _ in reversed(self._entries.values()):
+            if entry.number <= number:
+                return
+            yield entry
+
+
+def _without_texts(entry: Entry, size: int, largest: int) -> Entry:
+    """What is said of a request that is too large to be kept."""
+    record = entry.record
+    name = record.model[:_LONGEST_NAME]
+    bare = {"request": Request(name, ()), "raw": "", "reasoning": "", "candidates": ()}
+    attempts = tuple(msgspec.structs.replace(each, **bare) for each in record.trace.attempts)
+    trace = msgspec.structs.replace(record.trace, attempts=attempts)
+    note = Note("record_shortened", f"the texts are not kept: they take {size} bytes, more than {largest}")
+    record = msgspec.structs.replace(record, model=name, trace=trace, notes=(*record.notes, note))
+    return msgspec.structs.replace(entry, record=record, body=b"", asked=None)

@@ -1,0 +1,124 @@
+"""What people see of a request that was kept: one line among many, or everything, as JSON values without keys.
+
+Made when somebody looks. Every text passes the filter of the log; fields that hold keys are not shown at all. Above:
+`page_api`, `pages`, the recording on disk. Below: `recorder`, `marks`, `logs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import get_args
+
+import msgspec
+
+from ..core.evidence import Policy
+from ..core.model import JSONObject, JSONValue, is_array, is_object
+from ..core.toolkit import toolkit
+from ..core.trace import AttemptTrace
+from .logs import redacted
+from .marks import Mark, marks_in
+from .metrics import tools_of
+from .recorder import Entry
+from .series import retries_in
+
+__all__ = ["cleaned", "line", "whole"]
+
+_HIDDEN = "***"
+#: Fields of a body that hold keys, or ways to somewhere with keys in them.
+_KEY_FIELDS = frozenset(
+    {"api_key", "apikey", "authorization", "x-api-key", "extra_headers", "headers", "proxy", "proxies"}
+)
+
+
+def line(entry: Entry) -> JSONObject:
+    """One request among many."""
+    record, trace = entry.record, entry.record.trace
+    found = [candidate for attempt in trace.attempts for candidate in attempt.candidates]
+    calls = [candidate for candidate in found if candidate.verdict == "call"]
+    return {
+        "number": entry.number,
+        "id": record.id,
+        "time": entry.began,
+        "face": record.face,
+        "model": record.model,
+        "plan": record.plan,
+        "tools": tools_of(record),
+        "status": entry.status,
+        "requests": record.requests,
+        "retries": retries_in(trace.attempts),
+        "calls": len(calls),
+        "candidates": len(found),
+        "repairs": sum(len(candidate.notes) for candidate in calls),
+        "warnings": list(record.warnings),
+        "error": record.error,
+        "why_no_call": trace.why_no_call,
+        "replay_of": entry.replay_of,
+        "timing": _timing(entry),
+        "input_tokens": sum(attempt.usage.input_tokens for attempt in trace.attempts),
+        "output_tokens": sum(attempt.usage.output_tokens for attempt in trace.attempts),
+    }
+
+
+def _timing(entry: Entry) -> JSONObject:
+    """Seconds."""
+    names = ("whole", "first", "waited", "added")
+    return {name: round(getattr(entry, name), 6) for name in names}
+
+
+def whole(entry: Entry, secrets: Iterable[str] = ()) -> JSONValue:
+    """Everything about one request, without the secrets given and those that its client showed."""
+    hidden = (*secrets, *(secret.reveal() for secret in entry.secrets))
+    told: JSONObject = msgspec.to_builtins(entry.record)
+    told = cleaned({**line(entry), **told, "changed": dict(entry.changed)}, hidden)
+    told["client"] = cleaned({"body": _body(entry.body), "fields": dict(entry.fields)}, hidden)
+    told["protocol"] = entry.protocol
+    tools = toolkit(entry.asked.tools).readable if entry.asked is not None else ()
+    policy, nonce = entry.record.trace.policy, entry.record.trace.nonce
+    for attempt, shown in zip(entry.record.trace.attempts, told["trace"]["attempts"], strict=True):
+        # In the text as it is shown: what was hidden has another length.
+        raw = msgspec.structs.replace(attempt, raw=shown["raw"])
+        found = marks_in(raw.raw, raw.candidates, tools, _policy(policy), nonce) if _read_as_text(raw) else ()
+        shown["marks"] = list(_in_utf16(raw.raw, found))
+    return told
+
+
+def _policy(name: str) -> Policy:
+    return name if name in get_args(Policy) else "standard"  # type: ignore[return-value]
+
+
+def _read_as_text(attempt: AttemptTrace) -> bool:
+    return bool(attempt.raw and attempt.candidates)
+
+
+def _in_utf16(text: str, marks: Sequence[Mark]) -> Iterable[JSONObject]:
+    """Places as scripts in a page count them."""
+    at = units = 0
+    for mark in marks:
+        start = units + _units(text[at : mark.start])
+        units, at = start + _units(text[mark.start : mark.end]), mark.end
+        yield {"start": start, "end": units, "candidates": list(mark.candidates)}
+
+
+def _units(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _body(data: bytes) -> JSONValue:
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return data.decode("utf-8", "replace")
+
+
+def cleaned(value: JSONValue, secrets: Sequence[str]) -> JSONValue:
+    """A value without keys. Bodies are nested 64 deep at most when they come here."""
+    if isinstance(value, str):
+        return redacted(value, secrets)
+    if is_array(value):
+        return [cleaned(each, secrets) for each in value]
+    if is_object(value):
+        return {
+            redacted(name, secrets): _HIDDEN if name.lower() in _KEY_FIELDS and each else cleaned(each, secrets)
+            for name, each in value.items()
+        }
+    return value

@@ -1,0 +1,59 @@
+"""Settings for one request: who runs the server may say with a request how it is to be carried out.
+
+The header `x-toolspeak-settings` holds a JSON object of the settings that a person may try out: mode, plan, dialect,
+policy, marks, retries. It counts for sessions and keys made with `--admin`; everybody else's requests follow the
+configuration. Above: `exchange`, `replay`. Below: `gateway`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ..core.model import JSONValue
+from ..core.strategy import Settings
+from ..dialects.table import dialect
+from ..errors import UsageError
+from .asgi import Scope, header
+from .gateway import Target
+
+__all__ = ["HEADER", "changed_settings", "with_settings"]
+
+HEADER = b"x-toolspeak-settings"
+#: What may be said; the rest is the configuration's, or costs more than one request.
+_ALLOWED = ("mode", "plan", "dialect", "policy", "marks", "retries")
+
+
+def with_settings(target: Target, scope: Scope) -> Target:
+    """The target, with the settings that the request asks for.
+
+    Raises:
+        UsageError: it asks for something that is none.
+    """
+    text = header(scope, HEADER)
+    if not text:
+        return target
+    try:
+        wanted = msgspec.json.decode(text, type=dict[str, JSONValue])
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise UsageError(f"`{HEADER.decode()}` must hold a JSON object") from None
+    return msgspec.structs.replace(target, settings=changed_settings(target.settings, wanted))
+
+
+def changed_settings(settings: Settings, wanted: Mapping[str, JSONValue]) -> Settings:
+    """Settings with some of them changed; what is empty stays as it is.
+
+    Raises:
+        UsageError: one of them is unknown, or cannot be so.
+    """
+    given = {name: value for name, value in wanted.items() if value not in ("", None)}
+    unknown = [name for name in given if name not in _ALLOWED]
+    if unknown:
+        raise UsageError(f"`{unknown[0][:64]}` is no setting of a request", hint=f"use {', '.join(_ALLOWED)}")
+    if isinstance(name := given.get("dialect"), str) and name != "auto":
+        dialect(name)
+    try:
+        return msgspec.convert({**msgspec.structs.asdict(settings), **given}, Settings)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"these settings cannot be: {error}") from None

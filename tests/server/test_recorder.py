@@ -1,0 +1,113 @@
+"""What is kept of requests, and how much."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.server.asgi import HELLO, Parrot, ask, gateway, line, run
+from toolspeak.core.events import Candidate
+from toolspeak.core.model import Message, Note, Request, TextPart, Usage
+from toolspeak.core.trace import AttemptTrace, Trace
+from toolspeak.server.app import App
+from toolspeak.server.exchange import Record
+from toolspeak.server.recorder import Entry, Recorder
+
+LARGEST = 2 * 1024 * 1024
+
+
+def record(name: str, answers: tuple[str, ...] = ("Hello.",)) -> Record:
+    request = Request("m", (Message("user", (TextPart("a question"),)),))
+    judged = (Candidate("f", "text", "unknown_tool", arguments={"a": "text"}),)
+    attempts = tuple(AttemptTrace("inline", request, raw, "", judged, (), "stop", Usage()) for raw in answers)
+    return Record(name, "openai_chat", "m", "inline", 1, (), "", Trace("inline", "rule", "why", attempts), (Note("n"),))
+
+
+def entry(name: str, size: int, answers: tuple[str, ...] = ("Hello.",)) -> Entry:
+    return Entry(record(name, answers), "anna", b"x" * size)
+
+
+def names(recorder: Recorder) -> list[str]:
+    return [each.record.id for each in recorder.after(0)]
+
+
+def test_the_oldest_go_first():
+    recorder = Recorder(most=3)
+    for name in "abcde":
+        recorder.add(entry(name, 10))
+    assert names(recorder) == ["e", "d", "c"]
+    assert len(recorder) == 3
+    assert recorder.find("a") is None
+
+
+def test_who_has_seen_some_asks_for_the_later_ones():
+    recorder = Recorder()
+    numbers = [recorder.add(entry(name, 10)).number for name in "abc"]
+    assert [each.record.id for each in recorder.after(numbers[0])] == ["c", "b"]
+    assert list(recorder.after(numbers[-1])) == []
+
+
+def test_a_refused_request_takes_the_bytes_of_its_body():
+    recorder = Recorder(most_bytes=50)
+    bare = msgspec.structs.replace(record("bare"), trace=Trace("", "", ""))
+    recorder.add(Entry(bare, body=b"x" * 40))
+    recorder.add(entry("b", 10))
+    assert names(recorder) == ["b"]
+
+
+@pytest.mark.requirement("R-T11")
+def test_they_take_so_many_bytes_in_all():
+    recorder = Recorder(most_bytes=100, largest=100)
+    for name in "abc":
+        recorder.add(entry(name, 20, ("x" * 20,)))
+    assert names(recorder) == ["c", "b"]
+    recorder.add(entry("d", 40, ("x" * 10, "x" * 10)))  # two attempts, which hold the request each
+    assert names(recorder) == ["d"]
+
+
+@pytest.mark.requirement("R-T11")
+def test_one_that_is_too_large_is_kept_without_its_texts_and_says_so():
+    recorder = Recorder()
+    small = recorder.add(entry("small", LARGEST - len("Hello.")))
+    large = recorder.add(entry("large", LARGEST))
+    assert small.record == record("small")
+    assert [note.code for note in large.record.notes] == ["n", "record_shortened"]
+    assert "2097158 bytes" in large.record.notes[-1].detail
+    (attempt,) = large.record.trace.attempts
+    assert attempt == AttemptTrace("inline", Request("m", ()), "", "", (), (), "stop", Usage())
+    assert (large.body, large.asked) == (b"", None)
+
+
+def test_whoever_keeps_more_is_handed_every_entry_whole():
+    further: list[Entry] = []
+    recorder = Recorder(most=1, largest=10, further=further.append)
+    recorder.add(entry("a", 100))
+    recorder.add(entry("b", 100))
+    assert [(each.record.id, len(each.body)) for each in further] == [("a", 100), ("b", 100)]
+
+
+def test_large_requests_and_large_answers_are_told_of_without_their_texts():
+    large = "x" * LARGEST
+    asked: list[tuple[str, Any]] = [
+        ("Hello.", {"model": "m", "messages": [{"role": "user", "content": large}]}),
+        (large, HELLO),
+        ("Hello.", HELLO),
+    ]
+    told: list[tuple[int, bool]] = []
+    for text, body in asked:
+        app = App(gateway(line("one", Parrot(text))))
+        answer = run(ask(app, "POST", "/v1/chat/completions", {}, body))
+        identifier = msgspec.json.decode(answer.header("x-toolspeak"))["id"]
+        shown = run(ask(app, "GET", f"/toolspeak/requests/{identifier}"))
+        told.append((answer.status, b"record_shortened" in shown.body))
+        assert len(shown.body) < 10_000
+    assert told == [(200, True), (200, True), (200, False)]
+
+
+def test_nothing_is_kept_where_nobody_wants_it():
+    app = App(gateway(), recording=False)
+    answer = run(ask(app, "POST", "/v1/chat/completions", {}, HELLO))
+    identifier = msgspec.json.decode(answer.header("x-toolspeak"))["id"]
+    assert run(ask(app, "GET", f"/toolspeak/requests/{identifier}")).status == 404
