@@ -1,0 +1,31 @@
+"""Where conversations are kept: SQLite by default, PostgreSQL by URL. The only part of toolspeak that knows SQL.
+
+`open_store` gives a `Store`; its `journal` is what an agent writes into. Everything heavy is imported when it is
+asked for. Above: the agent, the server, the command line. Below: `core.record`, the seams `journal` and `state`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..errors import ConfigError
+
+if TYPE_CHECKING:
+    from .sessions import Store
+
+__all__ = ["open_store"]
+
+
+def open_store(url: str, owner: str = "") -> Store:
+    """The sessions of one owner in the database at a URL: `sqlite:///path`, `sqlite://` (in memory), `postgresql://...`.
+
+    Raises:
+        ConfigError: the URL cannot be used, a package is missing, or a newer version of toolspeak has been here.
+        StoreError: it cannot be opened.
+    """
+    try:
+        from .sessions import Store
+    except ImportError as error:
+        hint = "pip install 'toolspeak[agent]'; for PostgreSQL 'toolspeak[postgres]'"
+        raise ConfigError(f"the store needs the package `{error.name}`", hint=hint) from None
+    return Store(url, owner)

@@ -1,0 +1,73 @@
+"""What goes wrong in a database, as errors of toolspeak: which pass by themselves, and what is said of the others.
+
+Told by numbers and states, never by the texts of errors. Above: `database`. Below: `errors`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from sqlalchemy import exc
+
+from ..errors import StoreDamagedError, StoreError, StoreFullError
+
+__all__ = ["passes", "translated"]
+
+#: Seconds after which it is worth asking again.
+_RETRY_AFTER = 5.0
+
+#: Primary codes of SQLite (its extended codes hold them in the low byte).
+_SQLITE_PASSING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_SQLITE_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_SQLITE_FULL = {sqlite3.SQLITE_FULL}
+
+#: States of PostgreSQL, or the classes that they begin with: connection lost, the server ends or starts, too many
+#: connections, serialization failure, deadlock, a lock that was not to be had.
+_POSTGRES_PASSING = ("08", "57P01", "57P02", "57P03", "53300", "40001", "40P01", "55P03", "25006")
+_POSTGRES_FULL = ("53100",)
+_POSTGRES_DAMAGED = ("XX001", "XX002")
+
+
+def passes(error: exc.SQLAlchemyError) -> bool:
+    """Whether the same transaction may well succeed a little later."""
+    if not isinstance(error, exc.DBAPIError):
+        return False
+    if isinstance(error.orig, sqlite3.Error):
+        return _code(error.orig) in _SQLITE_PASSING
+    state = _state(error)
+    # A connection that cannot be made, or that broke, has no state.
+    return state.startswith(_POSTGRES_PASSING) if state else isinstance(error, exc.OperationalError)
+
+
+def translated(error: exc.SQLAlchemyError, where: str) -> StoreError:
+    """What to tell the caller."""
+    if isinstance(error, exc.TimeoutError):
+        return _later(f"all connections to the store at {where} are in use")
+    cause = error.orig if isinstance(error, exc.DBAPIError) else error
+    # Without the statement and its values, which are other people's texts.
+    said = " ".join(str(cause).split())[:300]
+    state = _state(error)
+    code = _code(cause) if isinstance(cause, sqlite3.Error) else 0
+    if code in _SQLITE_FULL or state.startswith(_POSTGRES_FULL):
+        return StoreFullError(f"there is no room left in the store at {where}: {said}", hint="free some, and go on")
+    if code in _SQLITE_DAMAGED or state.startswith(_POSTGRES_DAMAGED):
+        hint = "`toolspeak sessions doctor` looks at it; restore a copy, or name another one"
+        return StoreDamagedError(f"the store at {where} is damaged: {said}", hint=hint)
+    message = f"the store at {where} does not answer: {said}"
+    return _later(message) if passes(error) else StoreError(message)
+
+
+def _later(message: str) -> StoreError:
+    error = StoreError(message, hint="try again a little later")
+    error.retry_after = _RETRY_AFTER
+    return error
+
+
+def _code(error: sqlite3.Error) -> int:
+    # Errors that the module itself raises have none.
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def _state(error: exc.SQLAlchemyError) -> str:
+    cause = error.orig if isinstance(error, exc.DBAPIError) else None
+    return getattr(cause, "sqlstate", None) or ""
