@@ -182,4 +182,5 @@ REQUIREMENTS: dict[str, str] = {
         "A command of the model reaches no network, no home, no secret, no other process and no file outside its work directory."
     ),
     "R-T14": "An MCP server can change, add or shadow no tool unnoticed, and ask nothing of the model or the person.",
+    "R-E10": "A call with side effects that was made over untrusted content is put to a person each time.",
 }

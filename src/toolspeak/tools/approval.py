@@ -1,0 +1,159 @@
+"""Who may say yes to a call: rules that a person wrote, what the person said before, or the person now.
+
+A decision is a value that says why. A call of a tool with side effects that was made while untrusted content was
+before the model is put to the person each time: no rule and no memory covers it. `yes` answers in the person's place,
+and only for what runs in a sandbox. Above: `shell`, `wrappers`, the agent. Below: `patterns`, `threads`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Literal, TypeAlias, cast
+
+import msgspec
+
+from ..core.model import JSONObject, Tool
+from .base import CallContext
+from .patterns import Pattern, patterns
+from .threads import in_thread
+
+__all__ = ["Answer", "Approval", "Ask", "Decision", "Question"]
+
+#: Yes for this call; for this very call whenever it is made in this session; for every call of this tool; no.
+Answer: TypeAlias = Literal["once", "call", "tool", "deny"]
+#: Decisions that are remembered for whoever looks.
+_MOST_DECISIONS = 1000
+
+
+class Question(msgspec.Struct, frozen=True):
+    """What a person is asked."""
+
+    tool: Tool
+    arguments: JSONObject
+    #: Why it is asked.
+    reason: str
+    call_id: str = ""
+    tainted: bool = False
+    sandboxed: bool = False
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """Whether a call may run, and why."""
+
+    allowed: bool
+    reason: str
+    #: What decided: that nothing is changed, a rule, the memory of this session, `yes`, a person, nobody.
+    by: Literal["harmless", "rule", "memory", "yes", "person", "nobody"]
+    name: str = ""
+    call_id: str = ""
+    tainted: bool = False
+
+
+Ask: TypeAlias = Callable[[Question], Answer | Awaitable[Answer]]
+
+
+class Approval:
+    """Decides about calls for one session. One question at a time, whoever asks."""
+
+    def __init__(
+        self,
+        ask: Ask | None = None,
+        *,
+        allow: Iterable[str | Pattern] = (),
+        deny: Iterable[str | Pattern] = (),
+        yes: bool = False,
+    ) -> None:
+        self._ask = ask
+        self._allow = patterns(allow)
+        self._deny = patterns(deny)
+        self._yes = yes
+        self._tools: set[str] = set()
+        self._calls: set[tuple[str, bytes]] = set()
+        self._lock: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
+        #: What was decided, oldest first.
+        self.decisions: deque[Decision] = deque(maxlen=_MOST_DECISIONS)
+
+    async def decide(
+        self, tool: Tool, arguments: JSONObject, context: CallContext, *, sandboxed: bool = False
+    ) -> Decision:
+        """Whether this call may run. `sandboxed` says that it can do no harm outside its sandbox."""
+        decision = self._by_rule(tool, arguments, context, sandboxed)
+        if decision is None:
+            async with self._alone():
+                # The question before this one may have answered it as well.
+                decision = self._by_rule(tool, arguments, context, sandboxed)
+                decision = decision or await self._by_person(tool, arguments, context, sandboxed)
+        decision = msgspec.structs.replace(decision, name=tool.name, call_id=context.call_id, tainted=context.tainted)
+        self.decisions.append(decision)
+        return decision
+
+    def forget(self) -> None:
+        """A new session: what was said to the last one no longer counts."""
+        self._tools.clear()
+        self._calls.clear()
+
+    def _by_rule(self, tool: Tool, arguments: JSONObject, context: CallContext, sandboxed: bool) -> Decision | None:
+        """What can be decided without asking."""
+        for rule in self._deny:
+            if rule.covers(tool, arguments):
+                return Decision(False, f"the rule `{rule}` forbids it", "rule")
+        if not tool.side_effects:
+            return Decision(True, "the tool changes nothing", "harmless")
+        if not context.tainted:
+            if tool.name in self._tools or _key(tool, arguments) in self._calls:
+                return Decision(True, "allowed earlier in this session", "memory")
+            for rule in self._allow:
+                if rule.covers(tool, arguments):
+                    return Decision(True, f"the rule `{rule}` allows it", "rule")
+        if self._yes and sandboxed:
+            return Decision(True, "everything inside the sandbox was allowed beforehand", "yes")
+        return None
+
+    async def _by_person(self, tool: Tool, arguments: JSONObject, context: CallContext, sandboxed: bool) -> Decision:
+        reason = _reason(context, sandboxed, self._yes)
+        if self._ask is None:
+            return Decision(False, f"{reason}, and nobody can be asked here", "nobody")
+        question = Question(tool, arguments, reason, context.call_id, context.tainted, sandboxed)
+        answer = await _asked(self._ask, question)
+        if answer == "tool":
+            self._tools.add(tool.name)
+        elif answer == "call":
+            self._calls.add(_key(tool, arguments))
+        # Anything that is not clearly a yes is a no.
+        if answer in ("once", "call", "tool"):
+            return Decision(True, "the user allowed it", "person")
+        return Decision(False, "the user said no", "person")
+
+    def _alone(self) -> asyncio.Lock:
+        """A lock of this event loop; an approval may see several, one after the other."""
+        loop = asyncio.get_running_loop()
+        if self._lock is None or self._lock[0] is not loop:
+            self._lock = loop, asyncio.Lock()
+        return self._lock[1]
+
+
+def _reason(context: CallContext, sandboxed: bool, yes: bool) -> str:
+    if context.tainted:
+        return "the call was made with content before the model that nobody vouches for"
+    if yes and not sandboxed:
+        return "the call runs outside a sandbox, where `yes` does not count"
+    return "the tool has side effects"
+
+
+def _key(tool: Tool, arguments: JSONObject) -> tuple[str, bytes]:
+    return tool.name, msgspec.json.encode(arguments, order="deterministic")
+
+
+async def _asked(ask: Ask, question: Question) -> Answer:
+    """A function that blocks, as most that read a line do, must not stop everything else."""
+    if inspect.iscoroutinefunction(ask) or inspect.iscoroutinefunction(getattr(ask, "__call__", None)):  # noqa: B004
+        return await cast("Awaitable[Answer]", ask(question))
+
+    def blocking() -> Answer | Awaitable[Answer]:
+        return ask(question)
+
+    answer = await in_thread(blocking)
+    return cast("Answer", await answer if inspect.isawaitable(answer) else answer)

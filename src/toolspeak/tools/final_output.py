@@ -1,0 +1,36 @@
+"""`final_output`: the tool by which a model says that it is done, and what its answer is.
+
+Above: the agent, which stops after it. Below: `base`.
+"""
+
+from __future__ import annotations
+
+from ..core.model import JSONObject, JSONValue, Tool
+from ..errors import ToolError
+from .base import CallContext, ToolOutput
+
+__all__ = ["FinalOutput"]
+
+_PARAMETERS: JSONValue = {
+    "type": "object",
+    "properties": {"summary": {"type": "string", "description": "The answer for the user, complete in itself."}},
+    "required": ["summary"],
+    "additionalProperties": False,
+}
+
+
+class FinalOutput:
+    """Ends the work; its summary becomes the answer."""
+
+    tool = Tool("final_output", "Call this once the task is done, with the answer for the user.", _PARAMETERS)
+
+    async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
+        """Hand the summary over.
+
+        Raises:
+            ToolError: there is none.
+        """
+        summary = arguments.get("summary")
+        if not isinstance(summary, str):
+            raise ToolError("`summary` must be a text")
+        return ToolOutput(summary, final=True)
