@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
+from typing import Protocol
 
 from .core.engine import Action, Ask, Done, Emit, Engine, Outcome, Stop
 from .core.events import Event, Failure
@@ -16,11 +17,25 @@ from .core.passage import Passage
 from .errors import FormatError, ModelError, ToolChoiceError, UpstreamError
 from .upstreams.seam import Batches, Upstream, error_of, failure_of
 
-__all__ = ["Turn", "error_after"]
+__all__ = ["AnyTurn", "Turn", "error_after"]
 
 _SEE = "`error.reply.trace()` shows every request"
 _CHOICE_HINT = f"offer the tool that is needed, or allow `auto`; {_SEE}"
 _FORMAT_HINT = f"loosen the schema, or ask a stronger model; {_SEE}"
+
+
+class AnyTurn(Protocol):
+    """What can be carried out like a turn: a turn, or a row of them that looks like one."""
+
+    provider: str
+    #: The number of the request that was sent last.
+    asked: int
+    outcome: Outcome | None
+    waited: float
+
+    def batches(self) -> AsyncGenerator[list[Event], None]:
+        """The events, as they become certain; `outcome` is there with the last of them."""
+        ...
 
 
 class Turn:
@@ -39,7 +54,8 @@ class Turn:
         self.provider = upstream.provider
         self._actions: deque[Action] = deque()
         self._exchange: Batches | None = None
-        self._number = 0
+        #: The number of the request that was sent last.
+        self.asked = 0
         self.outcome: Outcome | None = None
         #: Seconds spent waiting for the upstream so far.
         self.waited = 0.0
@@ -82,7 +98,7 @@ class Turn:
         if self._exchange is not None:
             await self._hang_up()
         if isinstance(action, Ask):
-            self._number = action.attempt
+            self.asked = action.attempt
             self._exchange = self._upstream.open(action.request)
 
     async def _listen(self) -> list[Action]:
@@ -93,7 +109,7 @@ class Turn:
             batch = await anext(self._exchange)
         except StopAsyncIteration:
             self._exchange = None
-            return self._engine.end(self._number)
+            return self._engine.end(self.asked)
         except UpstreamError as error:
             batch = [failure_of(error)]
         except asyncio.CancelledError:
@@ -105,8 +121,8 @@ class Turn:
         finally:
             self.waited += time.perf_counter() - began
         if len(batch) == 1:
-            return self._engine.feed(self._number, batch[0])
-        return [action for event in batch for action in self._engine.feed(self._number, event)]
+            return self._engine.feed(self.asked, batch[0])
+        return [action for event in batch for action in self._engine.feed(self.asked, event)]
 
     async def _hang_up(self) -> None:
         exchange, self._exchange = self._exchange, None

@@ -26,7 +26,7 @@ from .errors import UsageError
 from .probe import Probes
 from .reach import Reached
 from .state import State
-from .turn import Turn
+from .turn import AnyTurn, Turn
 from .upstreams.seam import Upstream
 
 __all__ = ["MadeTurn", "TurnMaker", "checked_templates"]
@@ -49,7 +49,7 @@ def checked_templates(templates: Mapping[str, str] | None) -> Mapping[str, str] 
 class MadeTurn(NamedTuple):
     """A turn that can begin, the request it answers, and the plan it follows."""
 
-    turn: Turn
+    turn: AnyTurn
     request: Request
     plan: Plan
 

@@ -1,0 +1,249 @@
+"""The proxy's own loop: a row of turns that looks like one, with the server's tools run in between.
+
+Its text flows to the client as it comes. Calls of the server's tools are run here and never shown; calls of the
+client's own tools end the row and are handed over. Closing the iterator cancels whatever runs. Above: `exchange`,
+which cannot tell it from a turn. Below: `core.rounds`, `agent_calls`, `turn_maker`; `loop_memory` keeps the rounds
+that a client does not see.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+import msgspec
+
+from ..agent_calls import Toolbox, carried_out
+from ..core.engine import Outcome
+from ..core.events import (
+    CallArgs,
+    CallEnd,
+    CallStart,
+    Event,
+    Failure,
+    Finish,
+    FinishReason,
+    Noted,
+    OpaqueSeen,
+    TextDelta,
+    UsageSeen,
+    fold,
+)
+from ..core.model import Note, Request, ToolCall, ToolChoice, ToolResult
+from ..core.rounds import Action, Ask, Execute, Executed, Finished, Heard, Limits, Planned, Ran, Rounds
+from ..core.strategy import Settings
+from ..core.trace import TracedReply
+from ..errors import UsageError
+from ..tools.base import CallContext
+from ..turn import AnyTurn
+from ..turn_maker import MadeTurn, TurnMaker
+from .loop_memory import LoopMemory
+
+__all__ = ["LoopTools", "LoopTurn", "looped"]
+
+#: What the client sees at the end at the earliest: calls, which may be the server's, and what frames an answer.
+_HELD = (CallStart, CallArgs, CallEnd, UsageSeen, Finish, OpaqueSeen, Failure)
+#: Between what was said before a tool ran and what is said after it.
+_BREAK = "\n\n"
+
+
+class LoopTools(msgspec.Struct, frozen=True):
+    """What the server runs for those whom the configuration allows it."""
+
+    toolbox: Toolbox
+    limits: Limits = Limits()
+    #: Seconds that one call may take.
+    tool_seconds: float | None = 60.0
+
+
+def looped(
+    maker: TurnMaker, asked: Request, settings: Settings, tenant: str, tools: LoopTools, seen: tuple[Note, ...] = ()
+) -> MadeTurn:
+    """A request carried out with the server's tools beside the client's own.
+
+    Raises:
+        UsageError: a tool of the client is named like one of the server's, or several answers are wanted.
+    """
+    request, notes = maker.conversation.recall(tenant, asked, settings)
+    _check(request, tools)
+    memory = LoopMemory(maker.conversation, tenant)
+    request = msgspec.structs.replace(request, messages=memory.put_back(request.messages))
+    # A call is run only once it is known to be whole and to fit.
+    checked = msgspec.structs.replace(settings, stream_calls="checked")
+    turn = LoopTurn(maker, request, checked, tenant, tools, memory, (*seen, *notes))
+    return MadeTurn(turn, request, turn.first.plan)
+
+
+def _check(request: Request, tools: LoopTools) -> None:
+    own = {tool.name for tool in tools.toolbox.tools}
+    for tool in request.tools:
+        if tool.name in own:  # nobody could say who is to run it
+            hint = "rename yours, or use a key for which the server runs no tools"
+            raise UsageError(f"the tool `{tool.name:.80}` is one that the server itself runs", hint=hint)
+    if request.options.n > 1:
+        raise UsageError("the server runs tools for one answer only", hint="leave `n` out")
+
+
+class LoopTurn:
+    """Iterate over `batches()` for the events; `outcome` is there with the last of them."""
+
+    def __init__(
+        self,
+        maker: TurnMaker,
+        request: Request,
+        settings: Settings,
+        tenant: str,
+        tools: LoopTools,
+        memory: LoopMemory,
+        seen: tuple[Note, ...],
+    ) -> None:
+        self._maker = maker
+        self._request = request
+        self._settings = settings
+        self._tenant = tenant
+        self._tools = tools
+        self._memory = memory
+        self._rounds = Rounds(
+            request.messages,
+            tools.toolbox.tools,
+            limits=tools.limits,
+            tainted=tools.toolbox.untrusted,
+            theirs=request.tools,
+            now=time.monotonic(),
+        )
+        self._begin = self._rounds.start()
+        #: The first turn of the row: it says by which plan all of them go.
+        self.first = self._made(self._begin, seen)
+        self._said = False  # the client has seen text
+        self._paused = False  # and a tool has run since
+        self._last: TracedReply | None = None
+        self._outcomes: list[Outcome] = []
+        self.provider = self.first.turn.provider
+        self.asked = 0
+        self.waited = 0.0
+        self.outcome: Outcome | None = None
+
+    async def batches(self) -> AsyncGenerator[list[Event], None]:
+        """The events of all turns, as they become certain."""
+        action: Action = self._begin
+        made: MadeTurn | None = self.first
+        ran = False
+        while not isinstance(action, Finished):
+            if isinstance(action, Ask):
+                made = made or self._made(action)
+                events: list[Event] = []
+                async with aclosing(made.turn.batches()) as batches:
+                    async for batch in batches:
+                        events += batch
+                        if shown := self._shown(batch):
+                            yield shown
+                action = self._rounds.feed(self._heard(events, made.turn), time.monotonic())
+                made, ran = None, False
+            else:
+                ran = True
+                action = self._rounds.feed(Executed(await self._executed(action)), time.monotonic())
+                self._paused = self._said
+        # After a turn, the calls handed over stand alone; after tools have run, they were made along with theirs.
+        yield self._end(action, mixed=ran)
+
+    # ---- one turn of the row
+
+    def _made(self, ask: Ask, seen: tuple[Note, ...] = ()) -> MadeTurn:
+        asked = msgspec.structs.replace(
+            self._request, messages=ask.messages, tools=ask.tools, tool_choice=self._choice(ask)
+        )
+        return self._maker.make(asked, self._settings, self._tenant, seen)
+
+    def _choice(self, ask: Ask) -> ToolChoice:
+        """Which calls are allowed: what the client demands is demanded once, of the first turn."""
+        said = self._request.tool_choice
+        if ask.number == 1 and not ask.summary:
+            return said
+        return msgspec.structs.replace(ask.choice, parallel=said.parallel)
+
+    def _shown(self, batch: list[Event]) -> list[Event]:
+        """What the client sees of a batch at once."""
+        shown: list[Event] = []
+        for event in batch:
+            if isinstance(event, TextDelta):
+                shown.append(TextDelta(self._apart(event.text)))
+            elif not isinstance(event, _HELD):
+                shown.append(event)
+        return shown
+
+    def _apart(self, text: str) -> str:
+        """A piece of text, set apart from what was said before the tools ran."""
+        if self._paused and text.strip():
+            self._paused = False
+            return _BREAK + text.lstrip("\n")
+        self._said = self._said or bool(text)
+        return text
+
+    def _heard(self, events: list[Event], turn: AnyTurn) -> Heard:
+        outcome = turn.outcome
+        assert outcome is not None  # a turn that was not broken off has one
+        self.waited += turn.waited
+        self.asked += turn.asked
+        self._outcomes.append(outcome)
+        fields = msgspec.structs.asdict(fold(events))
+        fields |= {"requests": outcome.requests, "warnings": outcome.warnings, "record": outcome.trace}
+        fields["failure"] = outcome.failure or fields["failure"]
+        self._last = TracedReply(**fields)
+        return self._last
+
+    # ---- tools
+
+    async def _executed(self, action: Execute) -> tuple[Ran, ...]:
+        """All calls of a round at once; cancelling this cancels them."""
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self._ran(planned, action.tainted)) for planned in action.calls]
+        return tuple(task.result() for task in tasks)
+
+    async def _ran(self, planned: Planned, tainted: bool) -> Ran:
+        call = planned.call
+        self._rounds.started(call.id)
+        context = CallContext(call.id, f"{self._tenant}/{planned.key}", tainted)
+        began = time.monotonic()
+        executable = self._tools.toolbox[call.name]
+        output = await carried_out(executable, call.arguments, context, self._tools.tool_seconds)
+        result = ToolResult(call.id, output.content, call.name, output.error, output.parts)
+        return Ran(result, time.monotonic() - began, output.final)
+
+    # ---- the end
+
+    def _end(self, finished: Finished, *, mixed: bool) -> list[Event]:
+        """The last batch: the client's calls, what was used, why it stopped."""
+        answer, handed, reply = finished.answer, finished.handed, self._last
+        assert reply is not None  # there is no end without a turn
+        self.outcome = self._summed(reply.failure)
+        self._memory.keep(answer, handed, mixed=mixed)
+        events = [event for index, call in enumerate(handed) for event in _events_of(index, call)]
+        if reply.calls and not handed and answer.content:  # a tool had the last word
+            self._paused = self._said
+            events.append(TextDelta(self._apart(answer.content)))
+        events += [OpaqueSeen(part) for part in reply.opaque]
+        events += [Noted(note) for note in answer.notes if note not in reply.notes]
+        if answer.rounds:
+            events.append(Noted(Note("server_rounds", f"{len(answer.rounds)} rounds of tools ran in the proxy")))
+        if reply.failure is not None:
+            return [*events, UsageSeen(answer.usage), reply.failure]
+        stopped: FinishReason = "stop" if reply.finish_reason == "tool_calls" else reply.finish_reason
+        return [*events, UsageSeen(answer.usage), Finish("tool_calls" if handed else stopped)]
+
+    def _summed(self, failure: Failure | None) -> Outcome:
+        """All turns as one."""
+        attempts = tuple(attempt for outcome in self._outcomes for attempt in outcome.trace.attempts)
+        warnings = dict.fromkeys(warning for outcome in self._outcomes for warning in outcome.warnings)
+        return Outcome(
+            sum(outcome.requests for outcome in self._outcomes),
+            tuple(warnings),
+            failure,
+            msgspec.structs.replace(self._outcomes[-1].trace, attempts=attempts),
+        )
+
+
+def _events_of(index: int, call: ToolCall) -> list[Event]:
+    arguments = msgspec.json.encode(call.arguments).decode()
+    return [CallStart(index, call.name, call.id), CallArgs(index, arguments), CallEnd(index, notes=call.notes)]
