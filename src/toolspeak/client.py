@@ -31,9 +31,10 @@ from .plugins import Plugins
 from .portal import Portal
 from .probe import Probes
 from .probe_store import ProbeStore, Stored
+from .protocols.said import message_of
 from .reach import Model, reach
 from .state import MemoryState, State
-from .turn import Turn, error_after
+from .turn import AnyTurn, error_after
 from .turn_maker import TurnMaker, checked_templates
 
 __all__ = ["AsyncClient", "AsyncStream", "Client", "Stream"]
@@ -46,8 +47,13 @@ Choice = ToolChoice | str | Mapping[str, JSONValue] | None
 class AsyncStream:
     """The events of one turn, as they come. `reply` is the whole, once they have ended."""
 
-    def __init__(self, turn: Turn, remember: Callable[[list[str]], None], limit: float | None) -> None:
+    def __init__(
+        self, turn: AnyTurn, protocol: str, remember: Callable[[list[str]], None], limit: float | None
+    ) -> None:
         self._turn = turn
+        self._protocol = protocol
+        self._asked = 0  # the request whose answer is read, and where that begins
+        self._since = 0
         self._remember = remember
         self._limit = limit  # seconds, counted from the first event that is asked for
         self._deadline: float | None = None
@@ -70,6 +76,8 @@ class AsyncStream:
             self._deadline = asyncio.get_running_loop().time() + self._limit
         try:
             while (batch := await self._next()) is not None:
+                if self._asked != self._turn.asked:
+                    self._asked, self._since = self._turn.asked, len(self._events)
                 self._events += batch
                 yield batch
         finally:
@@ -110,7 +118,10 @@ class AsyncStream:
             raise self._with_reply(error)
 
     def _traced(self, outcome: Outcome | None) -> TracedReply:
-        fields = msgspec.structs.asdict(fold(self._events))
+        reply = fold(self._events)
+        fields = msgspec.structs.asdict(reply)
+        if reply.opaque:
+            fields["own"] = message_of(reply, self._events, self._since, self._protocol)
         if outcome is not None:
             fields |= {"requests": outcome.requests, "warnings": outcome.warnings, "record": outcome.trace}
         return TracedReply(**fields)
@@ -245,11 +256,11 @@ class AsyncClient:
         named = Settings.__struct_fields__
         settings = _changed(self._settings, {key: value for key, value in options.items() if key in named})
         fields = {key: value for key, value in options.items() if key not in named}
-        asked = request_of(self.model, messages, tools, tool_choice, streamed, fields)
+        asked = request_of(self.model, messages, tools, tool_choice, streamed, fields, self._reached.protocol)
         made = self._turns.make(asked, settings, self._tenant)
         limit = _seconds(timeout) if timeout is not None else self._timeout
         remember = partial(self._turns.conversation.remember, self._tenant, made.request)
-        return AsyncStream(made.turn, remember, limit)
+        return AsyncStream(made.turn, self._reached.protocol, remember, limit)
 
     async def probe(self, *, refresh: bool = False) -> Stored | None:
         """What the model can do, found out by asking it, unless that was done lately. None: it cannot be reached."""

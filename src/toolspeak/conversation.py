@@ -12,10 +12,11 @@ from typing import TypeVar
 import msgspec
 
 from .core.history import has_tool_history, tools_of_history
-from .core.model import JSONObject, JSONValue, Message, Note, Request, TextPart, Tool, ToolChoice, tools_from
+from .core.model import JSONObject, JSONValue, Message, Note, Options, Request, TextPart, Tool, ToolChoice, tools_from
 from .core.strategy import Settings
 from .errors import UsageError
 from .protocols import openai_chat
+from .protocols.common import ROUTING_FIELDS
 from .state import State
 
 __all__ = ["Conversation", "request_of"]
@@ -24,6 +25,21 @@ __all__ = ["Conversation", "request_of"]
 _REMEMBERED = 24 * 3600.0
 #: Stands in the request for a message that need not be decoded.
 _PLACE: JSONObject = {"role": "user", "content": ""}
+#: Fields of chat completions that are kept as they are, and those of them that other protocols have as well.
+_CHAT_WORDS = frozenset(
+    "audio frequency_penalty function_call functions legacy logit_bias logprobs max_completion_tokens metadata"
+    " modalities moderation parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_cache_retention"
+    " reasoning_effort response_format safety_identifier service_tier store stream_options tool_choice top_logprobs"
+    " user verbosity web_search_options".split()
+)
+_SHARED = {
+    "anthropic": frozenset({"metadata", "service_tier"}),
+    "ollama": frozenset({"logprobs", "top_logprobs"}),
+    "openai_responses": frozenset(
+        "metadata prompt_cache_key prompt_cache_retention safety_identifier service_tier store top_logprobs"
+        " user".split()
+    ),
+}
 _TOOLS = msgspec.json.Decoder(tuple[Tool, ...])
 T = TypeVar("T")
 
@@ -35,8 +51,12 @@ def request_of(
     choice: ToolChoice | str | Mapping[str, JSONValue] | None,
     stream: bool,
     fields: Mapping[str, JSONValue],
+    protocol: str = openai_chat.PROTOCOL,
 ) -> Request:
-    """A request from what a caller gives: plain dicts in OpenAI's shape, toolspeak values, or both mixed."""
+    """A request from what a caller gives: plain dicts in OpenAI's shape, toolspeak values, or both mixed.
+
+    `protocol` is what the upstream speaks: a field that chat completions do not know is one of its own.
+    """
     if isinstance(messages, str):
         messages = (Message("user", (TextPart(messages),)),)
     listed = _listed(messages, "messages")
@@ -51,10 +71,21 @@ def request_of(
     pairs = zip(listed, decoded.messages, strict=True)
     request = msgspec.structs.replace(
         decoded,
+        options=_with_own(decoded.options, protocol),
         messages=tuple(given if isinstance(given, Message) else read for given, read in pairs),
         tools=tools_from(None if tools is None else _listed(tools, "tools")) or (),
     )
     return msgspec.structs.replace(request, tool_choice=choice) if isinstance(choice, ToolChoice) else request
+
+
+def _with_own(options: Options, protocol: str) -> Options:
+    """The options with the fields that only the upstream's protocol knows apart from the others."""
+    if protocol == openai_chat.PROTOCOL or not options.extra:
+        return options
+    foreign = _CHAT_WORDS - _SHARED.get(protocol, frozenset()) | ROUTING_FIELDS
+    own = {key: value for key, value in options.extra.items() if key not in foreign}
+    extra = {key: value for key, value in options.extra.items() if key in foreign}
+    return msgspec.structs.replace(options, extra=extra, own=own)
 
 
 def _listed(values: Iterable[T], what: str) -> list[T]:

@@ -55,13 +55,13 @@ def test_the_words_of_another_protocol_are_told(name: str):
 def test_a_part_of_a_result_counts_as_well():
     message = Message("tool", results=(ToolResult("c", "", parts=(Opaque("sealed"),)),))
     request = Request("m", (message,), protocol="other")
-    assert [note.code for note in foreign_notes(request, ours=False)] == ["opaque_dropped"]
-    assert foreign_notes(request, ours=True) == []
+    assert [note.code for note in foreign_notes(request, "gemini")] == ["opaque_dropped"]
+    assert foreign_notes(request, "other") == []
 
 
 def test_only_tools_of_another_protocols_own_are_dropped():
     request = Request("m", (), (Tool("f"), Tool("run", kind="custom"), Tool("s", kind="search")), protocol="other")
-    assert foreign_notes(request, ours=False) == [Note("tool_dropped", "`s` is a tool of `other`")]
+    assert foreign_notes(request, "gemini") == [Note("tool_dropped", "`s` is a tool of `other`")]
 
 
 def test_of_many_fields_only_some_are_named():

@@ -150,6 +150,8 @@ class Message(msgspec.Struct, frozen=True):
     results: tuple[ToolResult, ...] = ()
     name: str = ""
     extra: JSONObject = {}
+    #: The protocol in whose words its `extra` and its opaque parts are; empty: that of the request.
+    protocol: str = ""
 
     @property
     def text(self) -> str:
@@ -206,6 +208,8 @@ class Options(msgspec.Struct, frozen=True):
     grammar: JSONObject = {}
     #: Fields without a common name, in the words of the protocol they came by.
     extra: JSONObject = {}
+    #: Fields in the words of the upstream's own protocol, by whichever the request came: sent as they are.
+    own: JSONObject = {}
 
 
 class Request(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from .events import Candidate, FinishReason, Reply
-from .model import Note, Request, Usage
+from .model import Message, Note, Request, TextPart, Usage
 from .recovery import Fault
 
 __all__ = ["AttemptTrace", "Trace", "TracedReply"]
@@ -85,6 +85,16 @@ class TracedReply(Reply, frozen=True):
     """A reply that can tell how it came to be."""
 
     record: Trace | None = None
+    #: What was said, with parts that only the upstream's own protocol has words for; None where there are none.
+    own: Message | None = None
+
+    @property
+    def message(self) -> Message:
+        """The answer as a message, to be put into the next request as it is."""
+        if self.own is not None:
+            return self.own
+        parts = (TextPart(self.text),) if self.text.strip() else ()
+        return Message("assistant", parts, self.reasoning, self.calls)
 
     def trace(self) -> Trace:
         """What was sent, what came back, and what was decided."""

@@ -160,7 +160,7 @@ def _usual_layout(content: str, parts: Sequence[Media | Opaque]) -> list[JSONVal
 
 def encode_messages(messages: Sequence[Message], sending: Sending) -> tuple[JSONValue, list[JSONObject]]:
     """The system prompt (None: there is none) and the messages, as the service wants them."""
-    encoded = [(message, _encode_blocks(message, sending)) for message in messages]
+    encoded = [(message, _encode_blocks(message, sending.by(message))) for message in messages]
     filled = [(message, blocks) for message, blocks in encoded if blocks]
     if len(filled) < len(encoded):
         sending.note("empty_message_dropped", "a message without content is not sent")
@@ -169,7 +169,7 @@ def encode_messages(messages: Sequence[Message], sending: Sending) -> tuple[JSON
     wire: list[JSONObject] = []
     answering = False
     for message, blocks in filled[first:]:
-        beside = sending.extra(message.extra)
+        beside = sending.by(message).extra(message.extra)
         answers = message.role == "tool" or (message.role == "user" and all(map(_is_result, blocks)))
         if answers and answering and not beside:
             wire[-1]["content"] = [*_listed(wire[-1]["content"]), *blocks]  # all results of a turn stand together
@@ -192,7 +192,7 @@ def _is_result(block: JSONObject) -> bool:
 
 
 def _inline(message: Message, sending: Sending) -> bool:
-    return sending.ours and bool(message.extra.get(INLINE))
+    return sending.by(message).ours and bool(message.extra.get(INLINE))
 
 
 def _leads(message: Message, sending: Sending) -> bool:

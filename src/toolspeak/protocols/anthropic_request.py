@@ -24,6 +24,7 @@ from .common import (
     request_fields,
     text_field,
     to_wire,
+    with_own,
     without,
 )
 from .lost import lost_fields
@@ -150,9 +151,7 @@ def _body(request: Request) -> tuple[JSONObject, tuple[Note, ...]]:
         if key not in body and key not in ROUTING_FIELDS and key not in _MARKS:
             body[key] = value
     _encode_format(request.options, extra, body, sending)
-    for key, value in request.options.grammar.items():
-        before: JSONValue = body.get(key)
-        body[key] = {**before, **value} if is_object(before) and is_object(value) else value
+    body = with_own(body, request.options)
     _limit_marks(body, sending)
     for note in () if sending.ours else lost_fields(request):
         sending.note(note.code, note.detail)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from copy import copy
 from typing import Final
 
-from ..core.model import JSONObject, Note
+from ..core.model import JSONObject, Message, Note
 
 __all__ = ["CACHE_CONTROL", "INLINE", "LAYOUT", "MARKS", "ORDER", "PROTOCOL", "USES", "Sending"]
 
@@ -46,6 +47,14 @@ class Sending:
         self._ids: dict[str, str] = {}
         self._taken = set(ids)
         self._nameless = {"call": 0, "result": 0}
+
+    def by(self, message: Message) -> Sending:
+        """The same for one message, which may speak another protocol than the request."""
+        if not message.protocol or (message.protocol == PROTOCOL) == self.ours:
+            return self
+        other = copy(self)  # what it learns, it shares
+        other.ours = not self.ours
+        return other
 
     @property
     def notes(self) -> tuple[Note, ...]:

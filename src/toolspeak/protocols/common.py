@@ -13,7 +13,7 @@ import msgspec
 
 from ..core.events import Failure
 from ..core.literals import has_surrogate, replace_surrogates
-from ..core.model import JSONObject, JSONValue, Media, Tool, is_array, is_object, tools_from
+from ..core.model import JSONObject, JSONValue, Media, Message, Options, Request, Tool, is_array, is_object, tools_from
 from ..errors import ToolspeakError, UpstreamError, UsageError
 from .unique_keys import check_keys
 
@@ -38,10 +38,12 @@ __all__ = [
     "repair_json",
     "request_fields",
     "shorten",
+    "speaks",
     "status_of",
     "text_field",
     "to_line",
     "to_wire",
+    "with_own",
     "without",
 ]
 
@@ -137,6 +139,27 @@ def object_field(value: JSONValue, path: str) -> JSONObject:
 def without(value: JSONObject, *known: str) -> JSONObject:
     """What an object says besides the known fields."""
     return {key: item for key, item in value.items() if key not in known}
+
+
+def speaks(message: Message, request: Request, protocol: str) -> bool:
+    """Whether what a message says besides the common words is said in those of this protocol."""
+    return (message.protocol or request.protocol) in (protocol, "")
+
+
+def with_own(body: JSONObject, options: Options) -> JSONObject:
+    """A body with the fields that stand in its options in the words of its protocol; an object is filled up.
+
+    A field of the caller's does not replace what is said by the common words; a grammar, which is ours, does.
+    """
+    for key, value in options.own.items():
+        body[key] = _filled(body.get(key), value) if key not in body or is_object(body[key]) else body[key]
+    for key, value in options.grammar.items():
+        body[key] = _filled(body.get(key), value)
+    return body
+
+
+def _filled(before: JSONValue, value: JSONValue) -> JSONValue:
+    return {**before, **value} if is_object(before) and is_object(value) else value
 
 
 def declared_tools(value: JSONValue) -> Iterator[tuple[JSONObject, tuple[Tool, ...]]]:

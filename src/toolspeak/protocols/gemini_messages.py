@@ -8,7 +8,7 @@ what the part of a call says besides, such as its signature). Above: `gemini_req
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from ..core.model import (
     JSONObject,
@@ -18,6 +18,7 @@ from ..core.model import (
     Note,
     Opaque,
     Part,
+    Request,
     Role,
     ToolCall,
     ToolResult,
@@ -25,16 +26,16 @@ from ..core.model import (
 )
 from ..errors import UsageError
 from .atomic import Pairing, sent_id
-from .common import array_field, object_field, read_arguments, text_field, to_wire, without
+from .common import array_field, object_field, read_arguments, speaks, text_field, to_wire, without
 from .gemini_parts import decode_media, decode_part, encode_media, encode_parts, is_thought
-from .gemini_wire import PART, proto
+from .gemini_wire import PART, PROTOCOL, proto
 
-__all__ = ["decode_contents", "decode_system", "encode_contents"]
+__all__ = ["CALLS", "ORDER", "decode_contents", "decode_system", "encode_contents"]
 
 _ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "user", "": "user"}
 _CALL, _RESULT = "functionCall", "functionResponse"
 #: Words in `extra` that are ours.
-_ORDER, _CALLS, _ROLE = "order", "calls", "role"
+ORDER, CALLS, _ROLE = "order", "calls", "role"
 #: Results, parts, calls: the order in which they usually stand.
 _USUAL = "rpc"
 #: What a reader may see of arguments that are no JSON object.
@@ -55,7 +56,7 @@ def decode_system(value: JSONValue) -> tuple[Message, ...]:
         value = {"parts": [{"text": value}]}
     content = proto(object_field(value, "systemInstruction"))
     parts = tuple(decode_part(part, path) for part, path in _parts(content, "systemInstruction"))
-    return (Message("system", parts, extra=without(content, "parts", _ORDER, _CALLS)),) if parts else ()
+    return (Message("system", parts, extra=without(content, "parts", ORDER, CALLS)),) if parts else ()
 
 
 def decode_contents(value: JSONValue) -> tuple[Message, ...]:
@@ -170,11 +171,11 @@ def _message(value: JSONObject, path: str, ids: Pairing) -> Message:
     content = _Content(ids)
     for part, where in _parts(value, path):
         content.add(part, where)
-    extra = without(value, "role", "parts", _ORDER, _CALLS)
+    extra = without(value, "role", "parts", ORDER, CALLS)
     if content.order:
-        extra[_ORDER] = content.order
+        extra[ORDER] = content.order
     if content.beside:
-        extra[_CALLS] = content.beside
+        extra[CALLS] = content.beside
     only_results = role == "user" and content.results and not content.parts and not content.calls
     return Message(
         "tool" if only_results else role,
@@ -189,13 +190,14 @@ def _message(value: JSONObject, path: str, ids: Pairing) -> Message:
 # -------------------------------------------------------------------------------------------------- to the wire
 
 
-def encode_contents(messages: Sequence[Message], ours: bool) -> tuple[JSONObject | None, list[JSONObject]]:
-    """The system instruction, if there is one, and the contents. `ours`: the extras speak this protocol."""
+def encode_contents(request: Request) -> tuple[JSONObject | None, list[JSONObject]]:
+    """The system instruction, if there is one, and the contents."""
     system: JSONObject = {"parts": []}
     contents: list[JSONObject] = []
     names: dict[str, str] = {}
     joinable = False
-    for message in messages:
+    for message in request.messages:
+        ours = speaks(message, request, PROTOCOL)
         extra = message.extra if ours else {}
         if message.role == "system":
             system["parts"] += encode_parts(message.parts, ours)
@@ -203,7 +205,7 @@ def encode_contents(messages: Sequence[Message], ours: bool) -> tuple[JSONObject
             continue
         names |= {call.id: call.name for call in message.calls}
         parts = _encode_parts(message, extra, names, ours)
-        rest = without(extra, _ORDER, _CALLS)
+        rest = without(extra, ORDER, CALLS)
         only_results = message.role != "assistant" and bool(parts) and len(parts) == len(message.results) and not rest
         if only_results and joinable:
             contents[-1]["parts"] += parts  # the results of one turn belong into one content
@@ -217,14 +219,14 @@ def _encode_parts(message: Message, extra: JSONObject, names: dict[str, str], ou
     parts = encode_parts(message.parts, ours)
     if message.reasoning and not (ours and any(map(is_thought, message.parts))):
         parts.insert(0, {"text": message.reasoning, "thought": True})
-    beside = extra.get(_CALLS)
+    beside = extra.get(CALLS)
     calls = _encode_calls(message.calls, beside if is_object(beside) else {}, ours)
     found = {
         "r": [_encode_result(result, names, ours) for result in message.results],
         "p": parts,
         "c": calls,
     }
-    order = extra.get(_ORDER)
+    order = extra.get(ORDER)
     if not isinstance(order, str) or any(order.count(kind) != len(wire) for kind, wire in found.items()):
         order = "".join(kind * len(found[kind]) for kind in _USUAL)
     queues = {kind: iter(wire) for kind, wire in found.items()}

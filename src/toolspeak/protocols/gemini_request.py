@@ -21,6 +21,7 @@ from .common import (
     request_fields,
     text_field,
     to_wire,
+    with_own,
     without,
 )
 from .gemini_messages import decode_contents, decode_system, encode_contents
@@ -117,7 +118,7 @@ def encode_request(request: Request) -> bytes:
     """The body to send upstream."""
     ours = request.protocol in (PROTOCOL, "")
     extra = request.options.extra if ours else {}
-    system, contents = encode_contents(request.messages, ours)
+    system, contents = encode_contents(request)
     body: JSONObject = {"contents": contents}
     if system is not None:
         body[_SYSTEM] = system
@@ -128,20 +129,17 @@ def encode_request(request: Request) -> bytes:
     if choice is not None:
         body[TOOL_CONFIG] = choice
     config = _encode_config(request.options, extra.get(_CONFIG))
-    grammar = request.options.grammar
-    inner = grammar.get(_CONFIG)
-    config |= inner if is_object(inner) else {}
     if config:
         body[_CONFIG] = config
     for key, value in extra.items():
         if key not in body and key not in ROUTING_FIELDS and key not in _KNOWN:
             body[key] = value
-    return to_wire(body | without(grammar, _CONFIG))
+    return to_wire(with_own(body, request.options))
 
 
 def request_notes(request: Request) -> tuple[Note, ...]:
     """What `encode_request` cannot send as it is, and what it puts in its place."""
-    notes = foreign_notes(request, request.protocol in (PROTOCOL, ""))
+    notes = foreign_notes(request, PROTOCOL)
     if request.tools and not request.tool_choice.parallel:
         notes.append(Note("choice_not_sent", "there is no word for one call at most"))
     roles = [message.role for message in request.messages]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..core.model import Media, Note, Opaque, Part, Request
-from .common import ROUTING_FIELDS
+from ..core.model import Media, Message, Note, Opaque, Part, Request
+from .common import ROUTING_FIELDS, speaks
 
 __all__ = ["FUNCTIONS", "all_parts", "foreign_notes", "lost_fields", "lost_media"]
 
@@ -29,24 +29,30 @@ _NAMED = 8
 def all_parts(request: Request) -> Iterator[Part]:
     """Every part of every message, those of results included."""
     for message in request.messages:
-        yield from message.parts
-        for result in message.results:
-            yield from result.parts
+        yield from _parts(message)
 
 
-def foreign_notes(request: Request, ours: bool) -> list[Note]:
-    """Tools, parts and fields of another protocol's own, of which this one knows nothing. `ours`: it came by this."""
-    if ours:
-        return []
-    notes = [
-        Note("tool_dropped", f"`{tool.name}` is a tool of `{request.protocol}`")
-        for tool in request.tools
-        if tool.kind not in FUNCTIONS
-    ]
-    opaque = next((part.kind for part in all_parts(request) if isinstance(part, Opaque)), None)
+def _parts(message: Message) -> Iterator[Part]:
+    yield from message.parts
+    for result in message.results:
+        yield from result.parts
+
+
+def foreign_notes(request: Request, protocol: str) -> list[Note]:
+    """Tools, parts and fields of another protocol's own, of which this one knows nothing."""
+    notes: list[Note] = []
+    ours = request.protocol in (protocol, "")
+    if not ours:
+        notes += [
+            Note("tool_dropped", f"`{tool.name}` is a tool of `{request.protocol}`")
+            for tool in request.tools
+            if tool.kind not in FUNCTIONS
+        ]
+    foreign = (message for message in request.messages if not speaks(message, request, protocol))
+    opaque = next((part.kind for message in foreign for part in _parts(message) if isinstance(part, Opaque)), None)
     if opaque is not None:
         notes.append(Note("opaque_dropped", f"a part of kind `{opaque}` has no word in this protocol"))
-    return notes + lost_fields(request)
+    return notes if ours else notes + lost_fields(request)
 
 
 def lost_fields(request: Request) -> list[Note]:

@@ -8,6 +8,7 @@ besides) and every field without a common name. Above: `ollama_request`. Below: 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from ..core.model import (
     JSONObject,
@@ -16,6 +17,7 @@ from ..core.model import (
     Message,
     Note,
     Part,
+    Request,
     Role,
     TextPart,
     ToolCall,
@@ -24,9 +26,11 @@ from ..core.model import (
 )
 from ..errors import UsageError
 from .atomic import Pairing, sent_id
-from .common import array_field, object_field, read_arguments, text_field, without
+from .common import array_field, object_field, read_arguments, speaks, text_field, without
 
-__all__ = ["decode_messages", "encode_images", "encode_messages"]
+__all__ = ["PROTOCOL", "decode_image", "decode_messages", "encode_images", "encode_messages"]
+
+PROTOCOL: Final = "ollama"
 
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}
 _KNOWN = ("role", "content", "thinking", "images", "tool_calls")
@@ -70,10 +74,11 @@ def _message(value: JSONObject, path: str, ids: Pairing) -> Message:
 
 def _images(value: JSONObject, path: str) -> tuple[Media, ...]:
     listed = array_field(value.get("images"), f"{path}.images")
-    return tuple(_image(text_field(item, f"{path}.images[{at}]")) for at, item in enumerate(listed))
+    return tuple(decode_image(text_field(item, f"{path}.images[{at}]")) for at, item in enumerate(listed))
 
 
-def _image(data: str) -> Media:
+def decode_image(data: str) -> Media:
+    """A picture by its base64."""
     if data.startswith("data:"):  # some clients send what a browser gives them
         return Media("image", data)
     form = next((form for head, form in _PICTURES.items() if data.startswith(head)), "png")
@@ -115,13 +120,13 @@ def _calls(value: JSONObject, path: str, ids: Pairing) -> tuple[tuple[ToolCall, 
 # -------------------------------------------------------------------------------------------------- to the wire
 
 
-def encode_messages(messages: Iterable[Message], ours: bool) -> list[JSONObject]:
-    """The messages as Ollama wants them. `ours`: the extras speak this protocol."""
+def encode_messages(request: Request) -> list[JSONObject]:
+    """The messages as Ollama wants them."""
     names: dict[str, str] = {}
     wire: list[JSONObject] = []
-    for message in messages:
+    for message in request.messages:
         names |= {call.id: call.name for call in message.calls}
-        wire += _encode(message, names, ours)
+        wire += _encode(message, names, speaks(message, request, PROTOCOL))
     return wire
 
 

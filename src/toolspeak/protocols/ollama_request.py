@@ -7,7 +7,6 @@ under their names, those of `options` in an object of this name. Above: `ollama`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
 
 from ..core.model import (
     JSONObject,
@@ -31,15 +30,15 @@ from .common import (
     request_fields,
     text_field,
     to_wire,
+    with_own,
     without,
 )
 from .kept_tools import kept_tools
 from .lost import FUNCTIONS, all_parts, foreign_notes
-from .ollama_messages import decode_messages, encode_images, encode_messages
+from .ollama_messages import PROTOCOL, decode_messages, encode_images, encode_messages
 
 __all__ = ["PROTOCOL", "decode_request", "encode_request", "request_notes"]
 
-PROTOCOL: Final = "ollama"
 
 _KNOWN = ("model", "messages", "tools", "stream", "format", "options")
 _OPTIONS = ("num_predict", "temperature", "top_p", "seed", "stop")
@@ -124,7 +123,7 @@ def encode_request(request: Request) -> bytes:
     extra = request.options.extra if ours else {}
     body: JSONObject = {
         "model": request.model,
-        "messages": encode_messages(request.messages, ours),
+        "messages": encode_messages(request),
         "stream": request.stream,
     }
     # There is no word for a choice; what may not be called is not shown.
@@ -142,12 +141,12 @@ def encode_request(request: Request) -> bytes:
     for key, value in extra.items():
         if key not in body and key not in ROUTING_FIELDS and key not in _KNOWN:
             body[key] = value
-    return to_wire(body | request.options.grammar)
+    return to_wire(with_own(body, request.options))
 
 
 def request_notes(request: Request) -> tuple[Note, ...]:
     """What `encode_request` cannot send as it is, and what it puts in its place."""
-    notes = foreign_notes(request, request.protocol in (PROTOCOL, ""))
+    notes = foreign_notes(request, PROTOCOL)
     choice = request.tool_choice
     if request.tools and choice.mode != "none" and (choice.demands or choice.allowed or not choice.parallel):
         notes.append(Note("choice_not_sent", "there is no word for a choice of tools"))

@@ -14,6 +14,7 @@ from ..core.model import JSONValue, Usage, is_object
 from .common import count, repair_json
 
 __all__ = [
+    "CALL",
     "CARRIED",
     "Choice",
     "Chunk",
@@ -42,6 +43,7 @@ class DeltaCall(msgspec.Struct, gc=False):
     id: JSONValue = None
     function: DeltaFunction | None = None
     custom: DeltaFunction | None = None
+    extra_content: JSONValue = None
 
 
 class Delta(msgspec.Struct, gc=False):
@@ -62,6 +64,8 @@ class Delta(msgspec.Struct, gc=False):
 
 #: Fields of a message that are carried, not read.
 CARRIED = ("annotations", "audio", "images", "reasoning_details")
+#: The kind of an opaque part: what a call says besides, such as the signature that Gemini wants back.
+CALL = "openai_call"
 
 
 class Choice(msgspec.Struct, gc=False):

@@ -25,8 +25,8 @@ from ..core.events import (
     UsageSeen,
 )
 from ..core.model import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_array, is_object
-from .common import to_line, to_wire
-from .openai_chat_chunks import CARRIED
+from .common import to_line, to_wire, without
+from .openai_chat_chunks import CALL, CARRIED
 from .openai_chat_messages import REASONING_FIELDS
 from .openai_chat_request import LEGACY
 from .openai_errors import error_of
@@ -63,6 +63,7 @@ class ReplyEncoder:
         self._opened = self._closed = self._live = False
         self._numbers: dict[int, int] = {}
         self._custom: dict[int, _Custom] = {}
+        self._beside: list[JSONObject] = []  # what calls say besides
         self._usage = Usage()
         self._reason: FinishReason = "unknown"
 
@@ -122,6 +123,8 @@ class ReplyEncoder:
                 delta = self._call(event)
             case OpaqueSeen(Opaque(kind, data)) if kind in CARRIED:
                 delta = {kind: data}
+            case OpaqueSeen(Opaque(kind, data)) if kind == CALL and is_object(data):
+                self._beside.append(data)
             case UsageSeen(usage):
                 self._usage = usage
             case Finish(reason):
@@ -152,6 +155,7 @@ class ReplyEncoder:
                 number = self._numbers[index] = len(self._numbers)
                 function = {"name": name, "arguments": ""}
                 call = {"index": number, "id": identifier, "type": "function", "function": function}
+                call |= _beside(self._beside, identifier, name)
                 return self._piece(number, call)
             case CallArgs(index, fragment):
                 number = self._numbers[index]
@@ -205,6 +209,15 @@ def _usage(usage: Usage) -> JSONObject:
     }
 
 
+def _beside(said: list[JSONObject], identifier: str, name: str) -> JSONObject:
+    """What is said about a call besides; each is used once."""
+    for one in said:
+        if one.get("id", identifier) == identifier and one.get("name", name) == name:
+            said.remove(one)
+            return without(one, "id", "name")
+    return {}
+
+
 def _wire_call(call: ToolCall, custom: Iterable[str]) -> JSONObject:
     given = call.arguments.get("input")
     if call.name in custom and isinstance(given, str):
@@ -226,7 +239,8 @@ def encode_reply(
     if reply.reasoning:
         message[REASONING_FIELDS[0]] = reply.reasoning
     custom = {tool.name for tool in request.tools if tool.kind == "custom"}
-    calls = [_wire_call(call, custom) for call in reply.calls]
+    beside = [part.data for part in reply.opaque if part.kind == CALL and is_object(part.data)]
+    calls = [_wire_call(call, custom) | _beside(beside, call.id, call.name) for call in reply.calls]
     if called and legacy:
         message["function_call"] = calls[0]["function"]
     elif called:

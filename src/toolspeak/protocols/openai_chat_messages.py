@@ -17,13 +17,15 @@ from ..core.model import (
     Message,
     Note,
     Opaque,
+    Request,
     Role,
     TextPart,
     ToolCall,
     ToolResult,
 )
 from ..errors import UsageError
-from .common import array_field, object_field, read_arguments, text_field, to_wire, without
+from .common import array_field, object_field, read_arguments, speaks, text_field, to_wire, without
+from .openai_chat_fields import PROTOCOL
 from .openai_chat_parts import decode_content, encode_content
 
 __all__ = ["REASONING_FIELDS", "decode_messages", "encode_messages"]
@@ -144,9 +146,11 @@ def _call(value: JSONObject, path: str) -> tuple[ToolCall, JSONObject]:
     return ToolCall(name, arguments, text_field(value.get("id"), f"{path}.id"), notes), rest
 
 
-def encode_messages(messages: Iterable[Message], custom: Set[str], ours: bool) -> list[JSONObject]:
-    """The messages as chat completions want them. `custom`: the custom tools. `ours`: as in `encode_content`."""
-    return [wire for message in messages for wire in _encode(message, custom, ours)]
+def encode_messages(request: Request, custom: Set[str]) -> list[JSONObject]:
+    """The messages as chat completions want them. `custom`: the custom tools."""
+    return [
+        wire for message in request.messages for wire in _encode(message, custom, speaks(message, request, PROTOCOL))
+    ]
 
 
 def _encode(message: Message, custom: Set[str], ours: bool) -> Iterator[JSONObject]:

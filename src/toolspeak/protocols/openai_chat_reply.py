@@ -19,11 +19,12 @@ from ..core.events import (
     TextDelta,
     UsageSeen,
 )
-from ..core.model import JSONValue, Opaque, Usage, is_array, is_object
+from ..core.model import JSONObject, JSONValue, Opaque, Usage, is_array, is_object
 from .common import failure_from, read_json, shorten
 from .framing import Template
 from .openai_chat_calls import Assembler, OpenCall
 from .openai_chat_chunks import (
+    CALL,
     CARRIED,
     Choice,
     Chunk,
@@ -192,6 +193,9 @@ class ReplyDecoder(ReplyReader):
 
     def _call(self, piece: DeltaCall) -> None:
         self._continued = None
+        if piece.extra_content:
+            # It goes before the call, so that a face knows it when the call begins.
+            self._emit(OpaqueSeen(Opaque(CALL, {**_identity(piece), "extra_content": piece.extra_content})))
         for event in self._calls.add(piece):
             if isinstance(event, CallArgs):
                 self._continued = self._calls[event.index]
@@ -286,3 +290,11 @@ def _texts(value: JSONValue) -> str:
     if is_object(value):
         return _texts(value.get("text"))
     return value if isinstance(value, str) else ""
+
+
+def _identity(piece: DeltaCall) -> JSONObject:
+    """What tells the call of a piece from others: its id or, without one, its name."""
+    if isinstance(piece.id, str) and piece.id:
+        return {"id": piece.id}
+    name = piece.function.name if piece.function is not None else None
+    return {"name": name} if isinstance(name, str) else {}

@@ -35,6 +35,7 @@ from .common import (
     request_fields,
     text_field,
     to_wire,
+    with_own,
     without,
 )
 from .kept_tools import kept_tools
@@ -212,7 +213,7 @@ def encode_request(request: Request) -> bytes:
     custom = {tool.name for tool in request.tools if tool.kind == "custom"}
     body: JSONObject = {
         "model": request.model,
-        "messages": encode_messages(request.messages, custom, ours),
+        "messages": encode_messages(request, custom),
         **_encode_tools(request, custom, ours),
     }
     if options.max_tokens is not None:
@@ -226,13 +227,13 @@ def encode_request(request: Request) -> bytes:
     if request.stream:
         given = extra.get("stream_options")
         body |= {"stream": True, "stream_options": {**(given if is_object(given) else {}), "include_usage": True}}
-    return to_wire(body | options.grammar)
+    return to_wire(with_own(body, options))
 
 
 def request_notes(request: Request) -> tuple[Note, ...]:
     """What `encode_request` cannot send as it is."""
     ours = request.protocol in (PROTOCOL, "")
-    notes = foreign_notes(request, ours)
+    notes = foreign_notes(request, PROTOCOL)
     if request.tool_choice.demands and not (request.tools if ours else any(map(_is_known, request.tools))):
         notes.append(Note("choice_not_sent", "a choice may only stand beside tools, and there are none"))
     return tuple(notes)

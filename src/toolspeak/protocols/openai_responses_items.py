@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+import msgspec
+
 from ..core.model import (
     JSONObject,
     JSONValue,
@@ -19,6 +21,7 @@ from ..core.model import (
     Note,
     Opaque,
     Part,
+    Request,
     Role,
     TextPart,
     ToolCall,
@@ -27,14 +30,16 @@ from ..core.model import (
     is_object,
 )
 from ..errors import UsageError
-from .common import array_field, object_field, read_arguments, text_field, to_wire, without
+from .common import array_field, object_field, read_arguments, speaks, text_field, to_wire, without
 from .openai_responses_parts import ITEM, PROTOCOL, decode_content, encode_content, is_item
 from .openai_responses_tools import Names, flattened
 
-__all__ = ["INSTRUCTIONS", "decode_input", "encode_items", "reasoning_of"]
+__all__ = ["INSTRUCTIONS", "ORDER", "decode_input", "encode_items", "reasoning_of"]
 
 #: The mark in `Message.extra` of what a request says in `instructions`.
 INSTRUCTIONS: Final = "instructions"
+#: The mark of how the parts and calls of an answer follow each other, where calls do not come last.
+ORDER: Final = "toolspeak_order"
 
 #: Role on the wire -> ours; those that differ are remembered in `extra`.
 _ROLES: dict[str, Role] = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
@@ -44,7 +49,7 @@ _REASONING = "reasoning"
 #: Endings of items that answer something.
 _ANSWERS = ("_output", "_response")
 #: Words in `extra` that are ours.
-_MARKS = ("role", INSTRUCTIONS, "tool_calls")
+_MARKS = ("role", INSTRUCTIONS, ORDER, "tool_calls")
 #: What a reader may see of arguments that are no JSON object.
 _SHOWN = 80
 
@@ -136,7 +141,7 @@ class _Items:
         if role is None:
             raise UsageError(f"`{path}.role` is `{name}`", hint=f"use one of {', '.join(_ROLES)}")
         parts = decode_content(item.get("content"), f"{path}.content")
-        extra = without(item, "type", "role", "content")
+        extra = without(item, "type", "role", "content", ORDER)
         if role == "assistant":
             if not self._only_items:
                 self.flush()
@@ -204,22 +209,33 @@ def _result(item: JSONObject, kind: str, path: str) -> ToolResult:
 # -------------------------------------------------------------------------------------------------- to the wire
 
 
-def encode_items(messages: Iterable[Message], names: Names, protocol: str) -> list[JSONObject]:
-    """The messages as items; `protocol` is the one in whose words their extras are."""
-    writer = _Writer(names, protocol)
+def encode_items(messages: Iterable[Message], request: Request) -> list[JSONObject]:
+    """The messages, which are all of the request or those behind the first, as items."""
+    writer = _Writer(request)
     return [item for message in messages for item in writer.items(message)]
 
 
 class _Writer:
-    def __init__(self, names: Names, protocol: str) -> None:
-        self._names = names
-        self._ours = protocol in (PROTOCOL, "")
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._names = Names(request.tools)
+        self._ours = False  # the extras of the message at hand speak this protocol
         #: Whether the upstream may have kept what it said.
-        self._stored = protocol == PROTOCOL
+        self._stored = request.protocol == PROTOCOL
         self._custom: set[str] = set()
 
     def items(self, message: Message) -> Iterator[JSONObject]:
+        self._ours = speaks(message, self._request, PROTOCOL)
         extra = message.extra if self._ours else {}
+        order = extra.get(ORDER)
+        if isinstance(order, str) and (order.count("p"), order.count("c")) == (len(message.parts), len(message.calls)):
+            for piece in _pieces(message, order):
+                yield from self._whole(piece, {})
+        else:
+            yield from self._whole(message, extra)
+
+    def _whole(self, message: Message, extra: JSONObject) -> Iterator[JSONObject]:
+        """The items of a message in their usual order."""
         carried = [part.data for part in message.parts if is_item(part) and isinstance(part, Opaque)]
         items = [item for item in carried if self._ours and self._worth(item)]
         yield from items
@@ -266,3 +282,20 @@ class _Writer:
         if result.name and self._ours:
             wire["name"] = result.name
         return wire | extra
+
+
+def _pieces(message: Message, order: str) -> Iterator[Message]:
+    """A message in an order that is not the usual one, as several that are: what has items in it begins a new one."""
+    parts, calls = iter(message.parts), iter(message.calls)
+    piece, usual = Message(message.role, protocol=message.protocol), ""
+    for kind in order:
+        if kind == "c":
+            piece, usual = msgspec.structs.replace(piece, calls=(*piece.calls, next(calls))), "c"
+            continue
+        part = next(parts)
+        place = "a" if is_item(part) else "b"  # items, then what was said, then calls
+        if place < usual:
+            yield piece
+            piece = Message(message.role, protocol=message.protocol)
+        piece, usual = msgspec.structs.replace(piece, parts=(*piece.parts, part)), place
+    yield piece

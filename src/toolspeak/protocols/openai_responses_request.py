@@ -34,6 +34,7 @@ from .common import (
     request_fields,
     text_field,
     to_wire,
+    with_own,
     without,
 )
 from .lost import foreign_notes, lost_media
@@ -152,22 +153,22 @@ def encode_request(request: Request) -> bytes:
     body: JSONObject = {"model": request.model}
     if instructions:
         body["instructions"] = instructions
-    body["input"] = encode_items(messages, Names(request.tools), request.protocol)
+    body["input"] = encode_items(messages, request)
     body |= encode_settings(request)
-    if request.protocol != PROTOCOL:  # nobody asked that the upstream keep it
+    if request.protocol != PROTOCOL and "store" not in request.options.own:  # nobody asked that it be kept
         body["store"] = False
     body |= {key: value for key, value in extra.items() if key not in ROUTING_FIELDS and key not in _MARKS}
     if request.stream:
         body["stream"] = True
         if extra.get("stream_options") is not None:
             body["stream_options"] = extra["stream_options"]
-    return to_wire(body | request.options.grammar)
+    return to_wire(with_own(body, request.options))
 
 
 def request_notes(request: Request) -> tuple[Note, ...]:
     """What `encode_request` cannot send as it is."""
     ours = request.protocol in (PROTOCOL, "")
-    notes = foreign_notes(request, ours) + lost_media(request, "audio", "video")
+    notes = foreign_notes(request, PROTOCOL) + lost_media(request, "audio", "video")
     if not ours and any(_shown_by_model(message) for message in request.messages):
         notes.append(Note("media_dropped", "only users show pictures and files"))
     if any(message.reasoning and not any(map(_is_thought, message.parts)) for message in request.messages):
