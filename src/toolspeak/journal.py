@@ -81,10 +81,6 @@ class Sessions(Protocol):
         """
         ...
 
-    async def close(self) -> None:
-        """Give everything back."""
-        ...
-
 
 class MemoryJournal:
     """A session that ends with the process."""
@@ -175,6 +171,3 @@ class MemorySessions:
             raise SessionBusyError(f"the session `{session}` is in use", hint="wait for its end, or begin another")
         journal.held = True
         return journal
-
-    async def close(self) -> None:
-        """Nothing is held."""

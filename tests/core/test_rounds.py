@@ -255,7 +255,7 @@ def test_below_its_limits_the_loop_goes_on():
 @pytest.mark.requirement("F9", "R-T15")
 def test_the_same_call_with_the_same_result_is_told_to_the_model_and_then_ended():
     rounds = _rounds()
-    rounds.start()
+    asked = rounds.start()
     told: list[bool] = []
     for _ in range(4):
         asked = _asks(rounds, _results(_executes(rounds, _calls(_look()))))
@@ -281,7 +281,7 @@ def test_calls_that_take_turns_are_a_circle_too():
 
 def test_another_result_or_another_call_in_between_is_no_circle():
     rounds = _rounds()
-    rounds.start()
+    asked = rounds.start()
     for at in range(12):
         call = _look("same") if at % 2 else _look(str(at))
         asked = _asks(rounds, _results(_executes(rounds, _calls(call))))

@@ -24,6 +24,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from ..errors import SchemaError, UsageError
+from .desk import ALWAYS_SIDE_EFFECTS
 from .events import Candidate, Reply
 from .expansion import messages_of
 from .history import has_tool_history
@@ -209,6 +210,11 @@ class Rounds:
     # ---- the machine
 
     @property
+    def made(self) -> tuple[Round, ...]:
+        """The rounds that are over."""
+        return tuple(self._rounds)
+
+    @property
     def deadline(self) -> float | None:
         """When the time is over, on the clock that `now` is of."""
         return None if self._limits.seconds is None else self._began + self._limits.seconds
@@ -301,7 +307,7 @@ class Rounds:
         tool = self._by_name.get(call.name)
         if tool is None:
             return _answered_with(CallRecord(call), self._no_such_tool(call.name))
-        record = CallRecord(call, side_effects=tool.side_effects)
+        record = CallRecord(call, side_effects=tool.side_effects or tool.name in ALWAYS_SIDE_EFFECTS)
         problems = _problems(tool, call.arguments)
         return _answered_with(record, f"The arguments do not fit: {problems} Nothing was run.") if problems else record
 
@@ -459,7 +465,7 @@ def _unfit(candidate: Candidate) -> str:
 
 def _carried(reply: Reply) -> Message | None:
     """The message of a reply, if it holds what only its upstream can read."""
-    return None
+    return reply.own if isinstance(reply, TracedReply) else None
 
 
 def _remarks(reply: Reply, *, called: bool) -> Iterable[Note]:

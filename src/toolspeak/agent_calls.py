@@ -1,0 +1,168 @@
+"""The tools of an agent, and how one call of them is carried out: with consent, within a time, whatever it raises.
+
+Above: `agent_run`. Below: `tools.base`; functions are wrapped by `tools.functions`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any, TypeAlias, TypeVar, cast
+
+import msgspec
+
+from .core.model import JSONObject, Tool, ToolCall
+from .errors import ToolDenied, ToolspeakError, ToolTimeout, UsageError
+from .tools.base import CallContext, Executable, ToolOutput
+
+__all__ = ["Approve", "Question", "Toolbox", "carried_out", "committed", "consented", "ended"]
+
+T = TypeVar("T")
+
+#: How long a tool that is cancelled may take to end; one that does not is left behind.
+_GRACE = 5.0
+#: How much of what an exception says the model is told.
+_MOST_SAID = 500
+#: Tools that were left behind: somebody has to hold them until they end.
+_LEFT_BEHIND: set[asyncio.Task[Any]] = set()
+
+
+class Question(msgspec.Struct, frozen=True):
+    """Whether a call may run."""
+
+    call: ToolCall
+    tool: Tool
+    #: Why somebody has to be asked, for people.
+    why: str
+    #: Whether content that nobody vouches for was before the model when it made the call.
+    tainted: bool = False
+    #: Whether the same call may have been carried out before.
+    again: bool = False
+
+
+#: Says whether a call may run. A function that is not a coroutine runs in a thread, so it may ask a person.
+Approve: TypeAlias = Callable[[Question], bool | Awaitable[bool]]
+
+
+class Toolbox:
+    """What an agent can run, by name."""
+
+    def __init__(self, tools: Iterable[Executable | Callable[..., Any]]) -> None:
+        if isinstance(tools, str) or not isinstance(tools, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError("`tools` must be a list of tools", hint="wrap a single tool in a list")
+        self._by_name: dict[str, Executable] = {}
+        for each in tools:
+            made = _executable(each)
+            if made.tool.name in self._by_name:
+                raise UsageError(f"two tools are called `{made.tool.name}`", hint="give one of them another name")
+            self._by_name[made.tool.name] = made
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """What the model is told."""
+        return tuple(each.tool for each in self._by_name.values())
+
+    @property
+    def untrusted(self) -> bool:
+        """Whether some tool is described by somebody whom nobody vouches for, such as an MCP server."""
+        return any(getattr(each, "untrusted", False) for each in self._by_name.values())
+
+    def __getitem__(self, name: str) -> Executable:
+        return self._by_name[name]
+
+
+def _executable(given: Executable | Callable[..., Any]) -> Executable:
+    if isinstance(getattr(given, "tool", None), Tool) and callable(getattr(given, "run", None)):
+        return cast("Executable", given)
+    if inspect.isroutine(given):
+        from .tools.functions import tool
+
+        return cast("Executable", tool(given))
+    raise UsageError(
+        f"a tool of an agent must be able to run, and a `{type(given).__name__}` is not",
+        hint="pass a Python function, or something made by `toolspeak.tools`",
+    )
+
+
+# ---- consent
+
+
+async def consented(approve: Approve | None, question: Question) -> None:
+    """Ask, where somebody can be asked.
+
+    Raises:
+        ToolDenied: nobody consents.
+    """
+    if approve is None:
+        raise ToolDenied(f"not run: {question.why}, and nobody can be asked")
+    answer = approve(question) if _is_async(approve) else await asyncio.to_thread(approve, question)
+    if not (await answer if inspect.isawaitable(answer) else answer):
+        raise ToolDenied("not run: it was not allowed", hint="do without it, or say what it is needed for")
+
+
+def _is_async(function: Approve) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+# ---- running
+
+
+async def carried_out(
+    executable: Executable, arguments: JSONObject, context: CallContext, seconds: float | None
+) -> ToolOutput:
+    """What a tool gives, or an error result that says why it gives nothing."""
+    try:
+        output: Any = await _within(executable.run(arguments, context), seconds)
+    except ToolspeakError as error:
+        return ToolOutput(str(error), error=True)
+    except Exception as error:
+        said = " ".join(str(error).split())[:_MOST_SAID]
+        return ToolOutput(f"{type(error).__name__}: {said}" if said else type(error).__name__, error=True)
+    if not isinstance(output, ToolOutput):
+        return ToolOutput(f"the tool gave a `{type(output).__name__}` instead of its output", error=True)
+    return output
+
+
+async def _within(coroutine: Coroutine[Any, Any, T], seconds: float | None) -> T:
+    task = asyncio.ensure_future(coroutine)
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+    except asyncio.CancelledError:
+        await ended(task)
+        raise
+    if not task.done():
+        await ended(task)
+        raise ToolTimeout(f"it took longer than {seconds:g} seconds and was stopped")
+    if task.cancelled():  # by itself: nobody here wants it to end
+        raise ToolTimeout("it was cancelled from inside")
+    return task.result()
+
+
+async def ended(task: asyncio.Task[Any], grace: float = _GRACE) -> None:
+    """Cancel a task and wait for its end, but not for ever."""
+    task.cancel()
+    try:
+        await asyncio.wait({task}, timeout=grace)
+    finally:
+        _LEFT_BEHIND.add(task)
+        task.add_done_callback(_forget)
+
+
+def _forget(task: asyncio.Task[Any]) -> None:
+    _LEFT_BEHIND.discard(task)
+    if not task.cancelled():
+        task.exception()  # seen, so that nobody complains about it
+
+
+async def committed(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Carry something out to its end, also if whoever waits is cancelled meanwhile."""
+    task = asyncio.ensure_future(coroutine)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if not task.done():
+            await asyncio.wait({task})
+        if not task.cancelled():
+            task.exception()
+        raise
