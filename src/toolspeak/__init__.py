@@ -6,6 +6,8 @@
     reply = client.chat("What is the weather in Paris?", tools=[...])
     reply.tool_calls  # whether the model calls natively or not
 
+    ts.Agent(client, tools=[...]).run("Find out what it costs.").content  # tools run by themselves, round by round
+
     ts.parse('<tool_call>{"name": "ping", "arguments": {}}</tool_call>').calls  # only the reading
 
 Names are loaded when they are first used, so that importing the package costs next to nothing.
@@ -17,6 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .agent import Agent, AsyncAgent
     from .client import AsyncClient, Client
     from .core.capability import override_model, override_provider
     from .core.events import (
@@ -27,25 +30,34 @@ if TYPE_CHECKING:
         Event,
         Failure,
         Finish,
-        Judged,
         Noted,
-        OpaqueSeen,
         ReasoningDelta,
         Reply,
         TextDelta,
-        UsageSeen,
         fold,
+    )
+    from .core.events import (
+        Judged as Judged,
+    )
+    from .core.events import (
+        OpaqueSeen as OpaqueSeen,
+    )
+    from .core.events import (
+        UsageSeen as UsageSeen,
     )
     from .core.model import Media, Message, Note, Request, TextPart, Tool, ToolCall, ToolChoice, ToolResult, Usage
     from .core.reader import Scanner, parse
     from .core.strategy import strategy
     from .dialects.table import render_calls
     from .errors import ConfigError, ModelError, ToolChoiceError, ToolspeakError, UpstreamError, UsageError
+    from .tools.functions import tool
     from .upstreams.scripted import Scripted
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Agent",
+    "AsyncAgent",
     "AsyncClient",
     "CallArgs",
     "CallEnd",
@@ -56,13 +68,11 @@ __all__ = [
     "Event",
     "Failure",
     "Finish",
-    "Judged",
     "Media",
     "Message",
     "ModelError",
     "Note",
     "Noted",
-    "OpaqueSeen",
     "ReasoningDelta",
     "Reply",
     "Request",
@@ -79,17 +89,18 @@ __all__ = [
     "UpstreamError",
     "Usage",
     "UsageError",
-    "UsageSeen",
     "fold",
     "override_model",
     "override_provider",
     "parse",
     "render_calls",
     "strategy",
+    "tool",
 ]
 
-#: Where each public name lives.
+#: Where each public name lives; three events of the engine's that few need are not listed, but found.
 _HOMES = {
+    ".agent": "Agent AsyncAgent",
     ".client": "AsyncClient Client",
     ".core.capability": "override_model override_provider",
     ".core.events": (
@@ -101,6 +112,7 @@ _HOMES = {
     ".core.strategy": "strategy",
     ".dialects.table": "render_calls",
     ".errors": "ConfigError ModelError ToolChoiceError ToolspeakError UpstreamError UsageError",
+    ".tools.functions": "tool",
     ".upstreams.scripted": "Scripted",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}

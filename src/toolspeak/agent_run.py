@@ -121,13 +121,14 @@ class Work:
         assert isinstance(finished, Finished)
         answer = finished.answer
         await committed(self._journal.end(answer))
-        _log.info("finished after %d rounds and %d requests: %s", len(answer.rounds), answer.requests, answer.status)
+        rounds, requests = _counted(len(answer.rounds), "round"), _counted(answer.requests, "request")
+        _log.info("finished after %s and %s: %s", rounds, requests, answer.status)
         return answer
 
     def _round_complete(self, rounds: Rounds) -> None:
         number = len(rounds.made)
         made = rounds.made[-1]
-        _log.info("round %d complete: %d calls", number, len(made.calls))
+        _log.info("round %d complete: %s", number, _counted(len(made.calls), "call"))
         self._tell(RoundComplete(number, made))
 
     async def _interruptible(self, step: Coroutine[Any, Any, Heard]) -> Heard:
@@ -250,6 +251,10 @@ async def _together(coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:
                 group.create_task(coroutine)
     except BaseExceptionGroup as broken:
         raise broken.exceptions[0] from None
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _log_reply(ask: Ask, reply: TracedReply) -> None:
