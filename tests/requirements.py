@@ -166,6 +166,18 @@ REQUIREMENTS: dict[str, str] = {
     "R-T2": "No key is shown or logged.",
     "R-T5": "A file of the working directory moves nothing that matters until it is trusted by its hash.",
     "R-T12": "Parsing takes time linear in the length of the text, however hostile it is.",
+    "F2": "A finished answer holds its final text and its rounds, each the text before its calls, the calls and their results.",
+    "F4": "Calls of one round run at the same time, and their results keep the order of the calls.",
+    "F7": "A session that was cancelled or killed at any moment goes on where it stopped, and no call runs twice by itself.",
+    "R-F35": "A crash at any point leaves a session that opens, with an explicit result for every call.",
+    "R-F38": "A full or failing disk is a typed error; nothing is half visible, reading goes on, and so does writing later.",
+    "R-F39": "Several writers of one SQLite file wait for each other, within bounds.",
+    "R-F40": "A PostgreSQL server that restarts or is full is waited for, within bounds, and no commit is lost or done twice.",
+    "R-F41": "An older store is migrated in one transaction, once; a newer one is refused.",
+    "R-F42": "A damaged session is a typed error and concerns no other; a damaged file is one too.",
+    "R-F43": "A clock that jumps makes nobody lose what is written and lets no two writers commit.",
+    "R-T10": "No text becomes SQL, in any field, on either database.",
+    "R-T17": "One writer holds a session at a time; who has lost it cannot commit.",
     "R-T13": "Text that the model has only read never becomes a call when marks carry a nonce.",
     "F5": (
         "Functions, a shell, files and MCP servers are tools; long output keeps its head and tail, and the rest can be asked for."

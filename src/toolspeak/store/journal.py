@@ -15,7 +15,7 @@ from functools import partial
 import sqlalchemy as sa
 
 from ..core.model import Message, ToolResult
-from ..core.record import Answer, Entry, Round
+from ..core.record import Answer, Entry, Round, repaired
 from ..errors import SessionBusyError, StoreError, UsageError
 from . import leases, ledger
 from .database import Database
@@ -67,20 +67,18 @@ class SqlJournal:
         return self._lost is not None
 
     async def entries(self) -> tuple[Entry, ...]:
-        """The conversation so far."""
-        return await self._database.reading(lambda connection: ledger.entries_of(connection, self._lease.place))
+        """The conversation so far, as it can be gone on from."""
+        found = await self._database.reading(lambda connection: ledger.entries_of(connection, self._lease.place))
+        return tuple(repaired(entry) if isinstance(entry, Answer) else entry for entry in found)
 
     async def say(self, message: Message) -> None:
         """Something was said."""
-        if self._answer is not None:
-            raise UsageError("an answer is running", hint="end it first")
         async with self._turn:
             await self._write(partial(self._with(ledger.say), self._next_entry, message), self._said)
 
     async def begin(self) -> None:
-        """An answer begins."""
-        if self._answer is not None:
-            raise UsageError("an answer is running already")
+        """An answer begins; one that nobody has ended is interrupted."""
+        await self._flush()
         async with self._turn:
             await self._write(partial(self._with(ledger.begin), self._next_entry), self._begun)
 

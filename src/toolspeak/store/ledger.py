@@ -13,14 +13,13 @@ import msgspec
 import sqlalchemy as sa
 
 from ..core.model import Message, ToolCall, ToolResult, Usage
-from ..core.record import Answer, CallRecord, Entry, Round
+from ..core.record import Answer, CallRecord, Entry, Round, answered
 from ..errors import StoreDamagedError, UsageError
 from .leases import Place
 from .rows import Unreadable, dump, escaped, load, unescaped
 from .schema import calls, entries, now, pieces, rounds, sessions
 
 __all__ = [
-    "INTERRUPTED",
     "add_piece",
     "add_round",
     "begin",
@@ -33,11 +32,6 @@ __all__ = [
     "start",
 ]
 
-#: What stands in place of a result that never came, by how far the call had got.
-INTERRUPTED = {
-    "planned": "interrupted: this call was never started",
-    "started": "interrupted: this call was started and its result is lost; it may or may not have taken effect",
-}
 #: A session is listed by the beginning of what was said first.
 _LONGEST_TITLE = 80
 
@@ -51,7 +45,8 @@ def say(connection: sa.Connection, place: Place, number: int, message: Message) 
 
 
 def begin(connection: sa.Connection, place: Place, number: int) -> None:
-    """An answer begins."""
+    """An answer begins; one that was never ended is over."""
+    repair(connection, place)
     _add(connection, place, number, "answer", "running", dump(Answer(status="running")), Usage())
 
 
@@ -178,12 +173,11 @@ def _close_calls(connection: sa.Connection, place: Place, entry: int) -> None:
     listed = sa.select(calls.c.round, calls.c.number, calls.c.state, calls.c.call).where(*without)
     for number, index, state, text in connection.execute(listed).all():
         try:
-            call = load(text, ToolCall)
+            record = answered(_record((text, state, False, None, 0.0)))
         except Unreadable as error:
             raise _damaged(place, error) from None
-        result = ToolResult(call.id, INTERRUPTED.get(state, INTERRUPTED["started"]), call.name, error=True)
         which = sa.update(calls).where(*without, calls.c.round == number, calls.c.number == index)
-        connection.execute(which.values(result=dump(result)))
+        connection.execute(which.values(result=dump(record.result)))
 
 
 def _pieces(connection: sa.Connection, place: Place, entry: int) -> Iterable[str]:
