@@ -28,6 +28,7 @@ from .values import (
     Origin,
     Route,
     Secret,
+    ServerToolsRow,
     Setting,
     Source,
     UpstreamRow,
@@ -188,6 +189,13 @@ class Config:
         found: dict[str, str] = {}
         for layer in reversed(self._layers):
             found |= {name: str(fields["model"]) for name, fields in layer.tables.get("aliases", {}).items()}
+        return found
+
+    def server_tools(self) -> dict[str, ServerToolsRow]:
+        """What the proxy itself runs, by the names of the tables."""
+        found: dict[str, ServerToolsRow] = {}
+        for layer in reversed(self._layers):
+            found |= {name: ServerToolsRow(**fields) for name, fields in layer.tables.get("server_tools", {}).items()}
         return found
 
     # ---- finding

@@ -26,9 +26,9 @@ __all__ = ["load", "trust", "trusted", "untrust"]
 
 #: A configuration larger than this is something else.
 _LARGEST_FILE = 1024 * 1024
-_TABLES = ("providers", "models", "upstreams", "aliases")
-#: Tables that say where requests go: not from a file that nobody has trusted.
-_TRUSTED_TABLES = ("upstreams", "aliases")
+_TABLES = ("providers", "models", "upstreams", "aliases", "server_tools")
+#: Tables that say where requests go and what is run here: not from a file that nobody has trusted.
+_TRUSTED_TABLES = ("upstreams", "aliases", "server_tools")
 #: Variables of ours that set nothing here: where the file is, and what a client shows to a server.
 _NO_SETTINGS = ("TOOLSPEAK_CONFIG", "TOOLSPEAK_KEY")
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")

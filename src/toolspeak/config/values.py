@@ -32,6 +32,7 @@ __all__ = [
     "Own",
     "Route",
     "Secret",
+    "ServerToolsRow",
     "Setting",
     "Source",
     "Transport",
@@ -194,6 +195,25 @@ class UpstreamRow(msgspec.Struct, frozen=True):
     max_per_minute: Limit = 0
 
 
+class ServerToolsRow(msgspec.Struct, frozen=True):
+    """The columns of `[server_tools.NAME]`: what the proxy itself runs for the holders of some keys."""
+
+    #: The names of the keys; nobody else's requests are answered with these tools.
+    keys: tuple[str, ...] = ()
+    #: `files` (read, list, search), `files.write`, `shell`, `mcp:SERVER`.
+    tools: tuple[str, ...] = ()
+    #: Where files are; the shell sees nothing else of yours.
+    workdir: str = ""
+    #: A file that names MCP servers, in the shape `{"mcpServers": {...}}`.
+    mcp_config: str = ""
+    max_rounds: Annotated[int, msgspec.Meta(ge=1, le=200)] = 20
+    #: Tokens and seconds that one answer may take; 0 for no limit.
+    max_tokens: Limit = 0
+    max_seconds: Limit = 600
+    #: Seconds that one call of a tool may take.
+    tool_timeout: Seconds = 60
+
+
 class AliasRow(msgspec.Struct, frozen=True):
     """`[aliases]` holds texts; each is kept as a row with this column."""
 
@@ -213,11 +233,12 @@ COLUMNS: dict[str, tuple[type[msgspec.Struct], ...]] = {
     "models": (Settings, Profile),
     "upstreams": (UpstreamRow, Settings, Profile),
     "aliases": (AliasRow,),
+    "server_tools": (ServerToolsRow,),
 }
 
 
 #: What every row of a table must hold.
-NEEDED = {"upstreams": "base_url", "aliases": "model"}
+NEEDED = {"upstreams": "base_url", "aliases": "model", "server_tools": "keys"}
 
 
 class Layer(NamedTuple):

@@ -10,19 +10,19 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from ..config import Auth
 from ..core.capability import Capabilities
-from ..core.model import Request
+from ..core.model import Note, Request
 from ..core.strategy import Settings
 from ..errors import ConfigError
 from ..probe import Probes
 from ..reach import Reached
 from ..state import State
-from ..turn_maker import TurnMaker
+from ..turn_maker import MadeTurn, TurnMaker
 from ..upstreams.fallback import Fallback
 from ..upstreams.seam import Batches, Upstream
 from .auth import NOBODY, Caller, Credential, Unauthorized, tenant_of
@@ -30,7 +30,7 @@ from .limits import LimitedUpstream, Meter
 from .listing import Listing, ListingUpstream
 from .models import Catalogue, Place, UnknownModel
 
-__all__ = ["Gateway", "Line", "Target", "UnknownModel"]
+__all__ = ["Gateway", "Line", "Loop", "Target", "UnknownModel"]
 
 #: Models, and clients with keys of their own, that are kept ready. Both are named by requests, so both are bounded.
 _MOST_TARGETS = 1024
@@ -69,6 +69,20 @@ class Line(msgspec.Struct, frozen=True):
     max_per_minute: int = 0
 
 
+class Loop(Protocol):
+    """Tools that the server itself runs, for the holders of some keys (see `loop`)."""
+
+    def make(
+        self, maker: TurnMaker, asked: Request, settings: Settings, tenant: str, seen: tuple[Note, ...]
+    ) -> MadeTurn:
+        """A request carried out with these tools beside the client's own."""
+        ...
+
+    async def close(self) -> None:
+        """End what the tools hold open."""
+        ...
+
+
 class Lease:
     """Counts who needs a gateway. One for all of them, since every request takes one."""
 
@@ -103,6 +117,7 @@ class Gateway:
         memory: where the tools of conversations are remembered.
         secret: what nonces are made from.
         probes: what finds out, in the background, what models can do.
+        loops: by the names of keys, the tools that the server runs for their holders.
 
     Raises:
         ConfigError: an alias or a fallback leads nowhere, or a client's key to somebody else.
@@ -116,8 +131,10 @@ class Gateway:
         secret: bytes,
         aliases: Mapping[str, str] | None = None,
         probes: Probes | None = None,
+        loops: Mapping[str, Loop] | None = None,
     ) -> None:
         self._probes = probes
+        self._loops = loops or {}
         self._lines = {line.name: line for line in lines}
         models = {line.name: (line.fixed,) if line.fixed else line.models for line in lines}
         self._catalogue = Catalogue(models, aliases)
@@ -172,6 +189,13 @@ class Gateway:
         key = (place.upstream, place.model, whose, header)
         maker, settings = _kept(self._makers, key, lambda: self._make(place, own, header), _MOST_TARGETS)
         return Target(maker, settings, caller.tenant or whose)
+
+    def make(self, target: Target, asked: Request, caller: Caller, seen: tuple[Note, ...] = ()) -> MadeTurn:
+        """The turn that answers a request: with tools of the server's own, where the caller's key is for that."""
+        loop = self._loops.get(caller.key.name) if self._loops and caller.key is not None else None
+        if loop is None or target.settings.chat_only or asked.tool_choice.mode == "none":
+            return target.maker.make(asked, target.settings, target.tenant, seen)
+        return loop.make(target.maker, asked, target.settings, target.tenant, seen)
 
     def _place(self, name: str, caller: Caller) -> Place:
         found = self._places.get(name)
@@ -282,6 +306,8 @@ class Gateway:
         """Free the connections."""
         if self._probes is not None:
             await self._probes.close()
+        for loop in {id(loop): loop for loop in self._loops.values()}.values():
+            await loop.close()
         # What was kept for clients and has been dropped since needs no closing: unused connections end by themselves.
         for upstream in (*self._dialled.values(), *self._forwarded.values()):
             await upstream.close()

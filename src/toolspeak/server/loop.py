@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
+from typing import Protocol
 
 import msgspec
 
@@ -36,12 +37,12 @@ from ..core.rounds import Action, Ask, Execute, Executed, Finished, Heard, Limit
 from ..core.strategy import Settings
 from ..core.trace import TracedReply
 from ..errors import UsageError
-from ..tools.base import CallContext
+from ..tools.base import CallContext, Executable
 from ..turn import AnyTurn
 from ..turn_maker import MadeTurn, TurnMaker
 from .loop_memory import LoopMemory
 
-__all__ = ["LoopTools", "LoopTurn", "looped"]
+__all__ = ["Closable", "LoopTools", "LoopTurn"]
 
 #: What the client sees at the end at the earliest: calls, which may be the server's, and what frames an answer.
 _HELD = (CallStart, CallArgs, CallEnd, UsageSeen, Finish, OpaqueSeen, Failure)
@@ -49,35 +50,61 @@ _HELD = (CallStart, CallArgs, CallEnd, UsageSeen, Finish, OpaqueSeen, Failure)
 _BREAK = "\n\n"
 
 
-class LoopTools(msgspec.Struct, frozen=True):
-    """What the server runs for those whom the configuration allows it."""
+class Closable(Protocol):
+    """Something that is held open while a server runs."""
 
-    toolbox: Toolbox
-    limits: Limits = Limits()
-    #: Seconds that one call may take.
-    tool_seconds: float | None = 60.0
+    async def close(self) -> None:
+        """Let it go."""
+        ...
 
 
-def looped(
-    maker: TurnMaker, asked: Request, settings: Settings, tenant: str, tools: LoopTools, seen: tuple[Note, ...] = ()
-) -> MadeTurn:
-    """A request carried out with the server's tools beside the client's own.
+class LoopTools:
+    """What the server runs for those whom the configuration allows it: a `gateway.Loop`.
 
-    Raises:
-        UsageError: a tool of the client is named like one of the server's, or several answers are wanted.
+    Args:
+        tools: each can be run without asking anybody, or answers with an error.
+        limits: when to stop.
+        tool_seconds: how long one call may take.
+        held: what has to be closed with it.
     """
-    request, notes = maker.conversation.recall(tenant, asked, settings)
-    _check(request, tools)
-    memory = LoopMemory(maker.conversation, tenant)
-    request = msgspec.structs.replace(request, messages=memory.put_back(request.messages))
-    # A call is run only once it is known to be whole and to fit.
-    checked = msgspec.structs.replace(settings, stream_calls="checked")
-    turn = LoopTurn(maker, request, checked, tenant, tools, memory, (*seen, *notes))
-    return MadeTurn(turn, request, turn.first.plan)
+
+    def __init__(
+        self,
+        tools: Iterable[Executable],
+        limits: Limits | None = None,
+        tool_seconds: float | None = 60.0,
+        held: Sequence[Closable] = (),
+    ) -> None:
+        self.toolbox = Toolbox(tools)
+        self.limits = limits or Limits()
+        self.tool_seconds = tool_seconds
+        self._held = held
+
+    def make(
+        self, maker: TurnMaker, asked: Request, settings: Settings, tenant: str, seen: tuple[Note, ...]
+    ) -> MadeTurn:
+        """A request carried out with these tools beside the client's own.
+
+        Raises:
+            UsageError: a tool of the client is named like one of these, or several answers are wanted.
+        """
+        request, notes = maker.conversation.recall(tenant, asked, settings)
+        _check(request, self.toolbox)
+        memory = LoopMemory(maker.conversation, tenant)
+        request = msgspec.structs.replace(request, messages=memory.put_back(request.messages))
+        # A call is run only once it is known to be whole and to fit.
+        checked = msgspec.structs.replace(settings, stream_calls="checked")
+        turn = LoopTurn(maker, request, checked, tenant, self, memory, (*seen, *notes))
+        return MadeTurn(turn, request, turn.first.plan)
+
+    async def close(self) -> None:
+        """End what the tools hold open."""
+        for each in self._held:
+            await each.close()
 
 
-def _check(request: Request, tools: LoopTools) -> None:
-    own = {tool.name for tool in tools.toolbox.tools}
+def _check(request: Request, toolbox: Toolbox) -> None:
+    own = {tool.name for tool in toolbox.tools}
     for tool in request.tools:
         if tool.name in own:  # nobody could say who is to run it
             hint = "rename yours, or use a key for which the server runs no tools"
