@@ -220,6 +220,21 @@ def test_a_decision_is_enforced_where_the_upstream_can_do_so():
     assert asking().request("decision").options.grammar == {}
 
 
+@pytest.mark.requirement("A7")
+def test_inline_calls_are_enforced_by_a_grammar_unless_that_is_switched_off():
+    gbnf = Profile(constraint="gbnf")
+    enforced = asking(profile=gbnf).request("inline").options.grammar
+    assert NONCE in enforced["grammar"]
+    for free in (
+        asking(profile=Profile(constraint="json_schema")),
+        asking(profile=gbnf, settings=Settings(mode="force", constrain=False)),
+        asking(profile=gbnf, settings=Settings(mode="force", dialect="react")),
+    ):
+        assert free.request("inline").options.grammar == {}
+    loose = asking(profile=gbnf, settings=Settings(mode="force", plan="envelope", constrain=False))
+    assert loose.request("envelope").options.grammar == {}
+
+
 # ---- marks
 
 

@@ -111,7 +111,7 @@ def test_a_nonce_is_forced_as_the_first_key(flavour: Flavour):
     if found.schema:
         assert list(found.schema["properties"]) == ["nonce", "tools"]
     both = envelope_constraint(TOOLS, ToolChoice(), flavour, nonce="k7q2xm")
-    assert admits(both, '{"nonce": "k7q2xm", "calls": [], "reply": ""}')
+    assert admits(both, '{"nonce": "k7q2xm", "calls": [], "reply": "no"}')
     assert parse(decision([RAIN], "k7q2xm"), TOOLS, dialect="decision", nonce="k7q2xm").calls == (RAIN,)
 
 

@@ -275,6 +275,16 @@ def test_policy_retries_and_profile_are_handed_on():
 # ---- settings
 
 
+@pytest.mark.requirement("A7")
+def test_without_constraints_an_envelope_is_used_only_by_its_name():
+    usual = msgspec.structs.replace(CONSTRAINED, profile=Profile(constraint="gbnf", plan="envelope"))
+    assert plan(request(), usual, Settings()).kind == "envelope"
+    made = plan(request(), usual, Settings(constrain=False))
+    assert (made.kind, made.profile.constraint) == ("inline", "")
+    made = plan(request(), usual, Settings(plan="envelope", constrain=False))
+    assert (made.kind, made.profile.constraint) == ("envelope", "")
+
+
 def test_the_defaults():
     assert msgspec.structs.asdict(Settings()) == {
         "mode": "auto",
@@ -289,6 +299,7 @@ def test_the_defaults():
         "contract": "compact",
         "contract_budget": DEFAULT_CONTRACT_BUDGET,
         "rescue": True,
+        "constrain": True,
         "probe": "",
     }
 

@@ -20,7 +20,7 @@ FOUND = [
 
 
 def report(model: str = "openai:m", chosen: int = 2, found: object = FOUND) -> Report:
-    rows = rows_of(found, chosen)  # type: ignore[arg-type]
+    rows = rows_of((setting, records, chosen) for setting, records in found)  # type: ignore[arg-type]
     return Report("builtin", "1", "0.1.0", model, "http://127.0.0.1/v1", 7, "2031-01-01 00:00 UTC", rows)
 
 

@@ -26,7 +26,7 @@ def run(upstream: Scripted, journal: Journal, *settings: Setting, cases: Any = S
         config = load(env={}, cwd=Path("/nowhere"))
         async with AsyncClient(upstream, config=config, state=MemoryState(), known=Capabilities()) as client:
             made = Run(client, more.pop("suite", SUITE), journal, **more)
-            await made.run(settings, cases)
+            await made.run([(setting, cases) for setting in settings])
             return made
 
     return asyncio.run(go())
@@ -102,7 +102,9 @@ def test_where_nobody_answers_the_run_gives_up(tmp_path: Path):
     journal = Journal(tmp_path / "j")
     made = run(upstream, journal, OFF, FORCE, parallel=1)
     assert made.given_up
-    assert len(records(journal, OFF)) == GIVE_UP_AFTER
+    asked = [each for setting in (OFF, FORCE) for each in records(journal, setting)]
+    assert len(asked) == GIVE_UP_AFTER
+    assert {each.case for each in asked} == {case.id for case in SUITE.cases[: GIVE_UP_AFTER // 2]}
 
 
 def test_a_wrong_answer_is_told_with_its_fault_and_the_second_round_is_not_asked(tmp_path: Path):

@@ -8,10 +8,10 @@ into a folder. Exit status: 0 every case has an answer; 1 nobody was there to an
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import sys
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from itertools import product
 from pathlib import Path
 from typing import get_args
@@ -26,12 +26,15 @@ from ..core.strategy import DEFAULT_RETRIES, MOST_RETRIES, Emulation, Mode, Sett
 from ..dialects.table import dialect as dialect_named
 from ..evaluation.bfcl_files import CATEGORIES
 from ..evaluation.cases import Case, Suite, choose
-from ..evaluation.journal import Journal, Record, Setting, keeping
+from ..evaluation.journal import Journal, Setting, keeping
 from ..evaluation.report import Report, markdown, plain, rows_of
-from ..evaluation.runner import Run
+from ..evaluation.runner import Run, Work
 from ..evaluation.statistics import ALL
+from ..evaluation.table import compared
+from ..evaluation.ways import Way, ways_of
 from ._io import CliError, write_json
 from .config import loaded, usage_errors
+from .eval_progress import progress
 from .first_run import prepare
 
 __all__ = ["command"]
@@ -45,8 +48,6 @@ _MOST_PARALLEL = 256
 _PATIENCE = 300.0
 #: Tokens of one answer: enough for any call of the suites and some thinking, and an end for a model that rambles.
 _MOST_TOKENS = 2048
-#: Lines of progress where there is no terminal.
-_MOST_LINES = 10
 
 _EXAMPLES = """\b
 Examples:
@@ -54,6 +55,7 @@ Examples:
   toolspeak eval --model openai:m --base-url http://127.0.0.1:9000/v1 --mode off --mode force
   toolspeak eval --model embedded: --mode force --plan inline --plan envelope --limit 5 --parallel 1
   toolspeak eval --suite bfcl --category simple_python --limit 50 --model ollama:qwen3:8b --dialect hermes
+  toolspeak eval --suite bfcl --model embedded: --settings native,inline,inline+grammar@100 --each 40 --report t.md
 
 \b
 Exit status: 0 every case has an answer, 1 nobody answered, 2 the command line is wrong, 3 some cases ended in an
@@ -72,7 +74,10 @@ class _Asked(msgspec.Struct, frozen=True):
     plan: tuple[str, ...]
     dialect: tuple[str, ...]
     marks: tuple[str, ...]
+    settings: str
+    adapter: str
     limit: int | None
+    each: int | None
     seed: int
     parallel: int
     timeout: float
@@ -80,6 +85,7 @@ class _Asked(msgspec.Struct, frozen=True):
     temperature: float
     max_tokens: int
     out: str
+    report: str
     as_json: bool
 
 
@@ -108,7 +114,15 @@ class _Asked(msgspec.Struct, frozen=True):
     default=["auto"],
     help="Whether calls carry a nonce; several: each.",
 )
+@click.option(
+    "--settings",
+    metavar="WAYS",
+    default="",
+    help="Ways to call by name, instead of modes and plans: native,inline,inline+grammar,decision+grammar@100 ...",
+)
+@click.option("--adapter", metavar="FILE", default="", help="A LoRA adapter (GGUF) for a model that runs here.")
 @click.option("--limit", type=click.IntRange(1), help="At most so many cases, from all categories alike.")
+@click.option("--each", type=click.IntRange(1), help="At most so many cases of each category.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides which ones a limit leaves.")
 @click.option(
     "--parallel", type=click.IntRange(1, _MOST_PARALLEL), default=4, show_default=True, help="Cases at a time."
@@ -130,39 +144,39 @@ class _Asked(msgspec.Struct, frozen=True):
 @click.option("--temperature", type=click.FloatRange(0, 2), default=0.0, show_default=True, help="Of the model.")
 @click.option("--max-tokens", type=click.IntRange(1), default=_MOST_TOKENS, show_default=True, help="Of one answer.")
 @click.option("--out", metavar="FOLDER", default="toolspeak-eval", show_default=True, help="Where results are kept.")
+@click.option("--report", metavar="FILE", default="", help="Also write a table of all ways that are kept there.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(**given: object) -> None:
     """Measure how well a model calls tools through toolspeak.
 
     The builtin suite has 30 tasks and needs nothing. The suite `bfcl` has 2351 cases of the Berkeley Function-Calling
     Leaderboard; its files are fetched once. Modes, plans, dialects and marks are combined: each combination is
-    measured. Every finished case is kept at once. A run that was stopped goes on with the same command.
+    measured; or --settings names ways to call. Every finished case is kept at once. A run that was stopped goes on
+    with the same command.
     """
     asked = msgspec.convert(given, _Asked)
     with usage_errors():
-        config = loaded()
-        model = asked.model or config.model
+        config = loaded({"adapter": asked.adapter} if asked.adapter else None)
+        model = _EMBEDDED if asked.model == _EMBEDDED[:-1] else asked.model or config.model
         if not model:
             raise CliError("which model?", hint="name one with --model provider:model")
         _check_dialects(asked.dialect)
         suite = _suite(asked, config)
-        cases = choose(_wanted(asked, suite), asked.limit, asked.seed)
-        settings = _settings(asked, _full_name(asked, model, config), config, suite)
+        work = _work(asked, _settings(asked, _full_name(asked, model, config), config, suite), _wanted(asked, suite))
         client = AsyncClient(model, base_url=asked.base_url, config=config)
         journal = Journal(Path(asked.out) / "cases.jsonl")
-        stopped, nobody = _measured(asked, client, suite, journal, settings, cases)
-        report = _report(asked, suite, journal, settings, cases)
+        stopped, nobody = _measured(asked, client, suite, journal, work)
+        report = _report(asked, suite, journal, work)
         _write(Path(asked.out), report)
+        _compare(asked, suite, journal, work)
     _show(report, asked)
     errors = sum(row.scores[ALL].errors for row in report.rows)
     if stopped:
         done = sum(row.scores[ALL].cases for row in report.rows)
-        click.echo(
-            f"stopped: {done} of {len(settings) * len(cases)} cases are kept; the same command goes on", err=True
-        )
+        click.echo(f"stopped: {done} of {_count(work)} cases are kept; the same command goes on", err=True)
         sys.exit(_STOPPED)
     if errors:
-        _tell_errors(journal, settings, cases, errors)
+        _tell_errors(journal, work, errors)
         sys.exit(_NOBODY if nobody else _SOME_ERRORS)
 
 
@@ -209,32 +223,65 @@ def _full_name(asked: _Asked, model: str, config: Config) -> str:
     return f"{model}{name}" if model == _EMBEDDED else model
 
 
-def _settings(asked: _Asked, model: str, config: Config, suite: Suite) -> list[Setting]:
-    """Every combination; those that make no difference count once."""
-    made: dict[Setting, None] = {}
-    for mode, plan, dialect, marks in product(asked.mode, asked.plan, asked.dialect, asked.marks):
+def _ways(asked: _Asked, config: Config, model: str) -> Iterable[Way]:
+    if asked.settings:
+        return ways_of(asked.settings)
+    constrain = config.settings_for(model).constrain
+    pairs = product(asked.mode, asked.plan)
+    return (msgspec.convert((mode, "" if plan == "auto" else plan, constrain), Way) for mode, plan in pairs)
+
+
+def _settings(asked: _Asked, model: str, config: Config, suite: Suite) -> dict[Setting, int | None]:
+    """Every combination, and of how many cases of each category; those that make no difference count once."""
+    made: dict[Setting, int | None] = {}
+    adapter = _adapter(config) if model.startswith(_EMBEDDED) else ""
+    for way, dialect, marks in product(_ways(asked, config, model), asked.dialect, asked.marks):
         # With mode off nothing is emulated, so that how to emulate says nothing.
-        chosen = {"plan": plan, "dialect": dialect} if mode != "off" else {}
-        fields = {name: value for name, value in chosen.items() if value != "auto"}
+        manner = {"plan": way.plan, "dialect": "" if dialect == "auto" else dialect, "marks": marks}
         whole = {
             "suite": suite.name,
             "version": suite.version,
             "model": model,
             "base_url": shown_url(asked.base_url),
-            "mode": mode,
-            "marks": marks if mode != "off" else "auto",
+            "mode": way.mode,
             "retries": asked.retries,
             "temperature": asked.temperature,
             "max_tokens": asked.max_tokens,
             "others": _others(config, model),
-            **fields,
+            "adapter": adapter,
+            **({**manner, "constrain": way.constrain} if way.mode != "off" else {}),
         }
-        made[msgspec.convert(whole, Setting)] = None
-    return list(made)
+        made[msgspec.convert(whole, Setting)] = way.each
+    return made
+
+
+def _adapter(config: Config) -> str:
+    """An adapter by its name and the beginning of its hash: answers with another one must not be mixed."""
+    if not config.adapter:
+        return ""
+    path = Path(config.adapter).expanduser()
+    with path.open("rb") as file:  # it is there, or the model would not have been made ready
+        return f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()[:12]}"
+
+
+def _work(asked: _Asked, settings: dict[Setting, int | None], cases: Sequence[Case]) -> Work:
+    """The settings, each with its cases."""
+    categories = len({case.category for case in cases})
+
+    def most(each: int | None) -> int | None:
+        of_each = each or asked.each
+        limits = [limit for limit in (of_each and of_each * categories, None if each else asked.limit) if limit]
+        return min(limits, default=None)
+
+    return [(setting, choose(cases, most(each), asked.seed)) for setting, each in settings.items()]
+
+
+def _count(work: Work) -> int:
+    return sum(len(cases) for _, cases in work)
 
 
 #: Settings that a run gives itself.
-_OWN = frozenset({"mode", "plan", "dialect", "marks", "retries", "probe"})
+_OWN = frozenset({"mode", "plan", "dialect", "marks", "constrain", "retries", "probe"})
 
 
 def _others(config: Config, model: str) -> tuple[str, ...]:
@@ -247,23 +294,16 @@ def _others(config: Config, model: str) -> tuple[str, ...]:
 # ---- the run
 
 
-def _measured(
-    asked: _Asked,
-    client: AsyncClient,
-    suite: Suite,
-    journal: Journal,
-    settings: Sequence[Setting],
-    cases: Sequence[Case],
-) -> tuple[bool, bool]:
+def _measured(asked: _Asked, client: AsyncClient, suite: Suite, journal: Journal, work: Work) -> tuple[bool, bool]:
     """Ask what is not finished. Says whether it was stopped, and whether nobody was there."""
-    with _progress() as heard:
+    with progress() as heard:
         run = Run(client, suite, journal, parallel=asked.parallel, timeout=asked.timeout, heard=heard)
-        missing = len(list(run.missing(settings, cases)))
-        heard.begin(missing, len(settings) * len(cases))
+        missing = len(list(run.missing(work)))
+        heard.begin(missing, _count(work))
 
         async def ask() -> None:
             async with client:
-                await run.run(settings, cases)
+                await run.run(work)
 
         try:
             asyncio.run(ask())
@@ -272,71 +312,36 @@ def _measured(
     return False, run.given_up or (missing > 0 and not run.answered)
 
 
-class _Lines:
-    """Progress in lines, where there is no terminal."""
-
-    def __init__(self) -> None:
-        self._total = self._done = self._right = 0
-
-    def begin(self, missing: int, total: int) -> None:
-        self._total = missing
-        kept = f", {total - missing} are finished already" if missing != total else ""
-        click.echo(f"{missing} cases to ask{kept}", err=True)
-
-    def __call__(self, record: Record) -> None:
-        self._done += 1
-        self._right += record.correct
-        if self._done == self._total or self._done % max(1, self._total // _MOST_LINES) == 0:
-            self.show()
-
-    def show(self) -> None:
-        click.echo(f"{self._done} of {self._total} asked, {self._right} right", err=True)
-
-
-class _Bar(_Lines):
-    """Progress as a bar."""
-
-    def __init__(self, update: Callable[[int, int, str], None]) -> None:
-        super().__init__()
-        self._update = update
-
-    def __call__(self, record: Record) -> None:
-        self._done += 1
-        self._right += record.correct
-        self._update(self._done, self._total, f"{self._right} right")
-
-
-@contextmanager
-def _progress() -> Generator[_Lines]:
-    if not sys.stderr.isatty():
-        yield _Lines()
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("")
-        yield _Bar(lambda done, total, told: bar.update(task, completed=done, total=total, description=told))
-
-
 # ---- what came of it
 
 
-def _report(
-    asked: _Asked, suite: Suite, journal: Journal, settings: Sequence[Setting], cases: Sequence[Case]
-) -> Report:
-    names = [case.id for case in cases]
+def _report(asked: _Asked, suite: Suite, journal: Journal, work: Work) -> Report:
+    first = work[0][0]
     return Report(
         suite=suite.name,
         suite_version=suite.version,
         toolspeak=__version__,
-        model=settings[0].model,
-        base_url=settings[0].base_url,
+        model=first.model,
+        base_url=first.base_url,
         seed=asked.seed,
         when=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
-        rows=rows_of(((setting, journal.of(setting, names)) for setting in settings), len(cases)),
+        rows=rows_of((setting, journal.of(setting, _ids(cases)), len(cases)) for setting, cases in work),
     )
+
+
+def _ids(cases: Sequence[Case]) -> list[str]:
+    return [case.id for case in cases]
+
+
+def _compare(asked: _Asked, suite: Suite, journal: Journal, work: Work) -> None:
+    """A table of these settings and of all others like them that are kept."""
+    if not asked.report:
+        return
+    path = Path(asked.report)
+    categories = asked.category or tuple(dict.fromkeys(case.category for case in suite.cases))
+    settings = list(dict.fromkeys([*(setting for setting, _ in work), *journal.like(work[0][0])]))
+    with keeping(path):
+        path.write_text(compared([(each, journal.all(each)) for each in settings], categories), encoding="utf-8")
 
 
 def _write(folder: Path, report: Report) -> None:
@@ -360,10 +365,9 @@ def _show(report: Report, asked: _Asked) -> None:
     click.echo(f"kept in {asked.out}: cases.jsonl, results.json, results.md, results.svg", err=True)
 
 
-def _tell_errors(journal: Journal, settings: Sequence[Setting], cases: Sequence[Case], count: int) -> None:
+def _tell_errors(journal: Journal, work: Work, count: int) -> None:
     """How many cases ended in an error, and the first of them."""
-    names = [case.id for case in cases]
-    first = next(each for setting in settings for each in journal.of(setting, names) if each.error)
+    first = next(each for setting, cases in work for each in journal.of(setting, _ids(cases)) if each.error)
     # Part of it is what a server said: nothing in it may steer the terminal.
     told = "".join(each if each.isprintable() else " " for each in first.error)
     click.echo(f"error: {count} cases ended in an error; the first, {first.case}: {told}", err=True)

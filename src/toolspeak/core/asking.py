@@ -12,7 +12,7 @@ from typing import assert_never
 import msgspec
 
 from ..dialects.table import render_calls
-from .constraint import decision_constraint, envelope_constraint, wire_options
+from .constraint import decision_constraint, envelope_constraint, inline_constraint, wire_options
 from .contract import Contract, decision_contract, envelope_contract, estimate_tokens, inline_contract, place
 from .history import (
     Projected,
@@ -180,7 +180,8 @@ class Asking:
         contract = self._learn(_with_format(contract, request.options.response_format))
         projected = self._projected()
         messages = place(projected.messages, contract, system_role=plan.profile.system_role)
-        options = msgspec.structs.replace(request.options, response_format=None, stop=self._stops())
+        grammar = self._grammar("inline")
+        options = msgspec.structs.replace(request.options, response_format=None, stop=self._stops(), grammar=grammar)
         return self._bare(Projected(messages, projected.notes), options)
 
     def _stops(self) -> tuple[str, ...]:
@@ -233,11 +234,15 @@ class Asking:
         if not flavour:
             return {}
         choice, wanted = self._choice, self._request.options.response_format
-        if phase == "decision":
+        if phase == "inline":
+            constraint = inline_constraint(self.offered, choice, flavour, self._plan.dialect, nonce=self.nonce)
+        elif phase == "decision":
             constraint = decision_constraint(self.offered, choice, flavour, nonce=self.nonce)
         else:
             schema = wanted and (_ANY_OBJECT if wanted.schema is None else wanted.schema)
             constraint = envelope_constraint(self.offered, choice, flavour, schema, nonce=self.nonce)
+        if constraint is None:
+            return {}  # the dialect cannot be enforced: its calls are found and checked afterwards
         self.notes.extend(note for note in constraint.notes if note not in self.notes)
         return wire_options(constraint, self._protocol)
 

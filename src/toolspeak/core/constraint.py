@@ -1,9 +1,10 @@
 """Tools as something that an upstream can enforce: a JSON schema or a grammar for the whole answer.
 
 Three documents can be asked for: the decision of the two-phase plan, the envelope of the constrained plan, and a
-reply in a format that the caller wants. Each is one shape, written in the flavour that the upstream takes. What a
-flavour cannot say is loosened and noted; answers are validated afterwards in any case. Above: the engine, which
-sends `wire_options` upstream. Below: `shapes`, `grammars`, `strict`.
+reply in a format that the caller wants. Each is one shape, written in the flavour that the upstream takes. The fourth
+form is that of the one-pass plan: prose, or calls in the marks of a dialect. What a flavour cannot say is loosened and
+noted; answers are validated afterwards in any case. Above: the engine, which sends `wire_options` upstream. Below:
+`shapes`, `grammars`, `marked`, `strict`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import msgspec
 
 from ..errors import UsageError
 from .grammars import gbnf, lark
+from .marked import division, marked_gbnf
 from .model import JSONObject, JSONValue, Note, Tool, ToolChoice, is_array, is_object, tools_from
 from .shapes import (
     MAX_STRING,
@@ -41,6 +43,7 @@ __all__ = [
     "Flavour",
     "decision_constraint",
     "envelope_constraint",
+    "inline_constraint",
     "reached_bound",
     "response_constraint",
     "strict_schema",
@@ -58,7 +61,7 @@ CACHED_CONSTRAINTS = 32
 CACHED_SOURCE_BYTES = 128 * 1024
 
 
-_NO_TEXT = Fixed(("",))
+_NO_TEXT, _SOME_TEXT = Fixed(("",)), Text(low=1)
 
 
 class Constraint(msgspec.Struct, frozen=True):
@@ -71,7 +74,7 @@ class Constraint(msgspec.Struct, frozen=True):
     grammar: str = ""
     #: What could not be expressed and was loosened.
     notes: tuple[Note, ...] = ()
-    #: What the document is: `decision`, `envelope` or `response`.
+    #: What the answer is: `decision`, `envelope`, `inline` or `response`.
     name: str = "response"
 
 
@@ -86,6 +89,8 @@ class _Wanted(msgspec.Struct, frozen=True):
     nonce: str | None = None
     #: In a list of one, since `null` would be no schema.
     reply: tuple[JSONValue, ...] = ()
+    #: Whose marks are around the calls, where they stand among prose.
+    dialect: str = ""
 
 
 def decision_constraint(
@@ -114,6 +119,26 @@ def envelope_constraint(
     named, low, high = _calls(tools, choice)
     reply = () if reply_schema is None else (reply_schema,)
     return _kept(_Wanted("envelope", flavour, named, low, high, nonce, reply))
+
+
+def inline_constraint(
+    tools: Iterable[Tool | Mapping[str, JSONValue]],
+    choice: ToolChoice,
+    flavour: Flavour,
+    dialect: str,
+    nonce: str | None = None,
+) -> Constraint | None:
+    """Prose, then calls in the marks of the dialect, or either alone; no prose where `choice` demands a call.
+
+    None where that cannot be enforced: only GBNF tells prose from a mark, and only dialects with JSON between marks
+    that prose does not need are known to it. Raises `UsageError` if `choice` demands a call that no tool can make,
+    `SchemaError` for an unusable schema.
+    """
+    named, low, high = _calls(tools, choice)
+    if flavour != "gbnf" or not high:
+        return None
+    made = _kept(_Wanted("inline", flavour, named, low, high, nonce, dialect=dialect))
+    return made if made.grammar else None
 
 
 def response_constraint(schema: JSONValue, flavour: Flavour) -> Constraint:
@@ -166,6 +191,8 @@ def _cached(source: bytes) -> Constraint:
 
 def _compiled(wanted: _Wanted) -> Constraint:
     ledger = Ledger()
+    if wanted.dialect:
+        return Constraint("gbnf", grammar=_inline(wanted, ledger), notes=ledger.all(), name=wanted.name)
     shape = _DOCUMENTS[wanted.name](wanted, ledger)
     grammars = {"gbnf": gbnf, "lark": lark}
     if wanted.flavour in grammars:
@@ -215,7 +242,16 @@ def _envelope(wanted: _Wanted, ledger: Ledger) -> Shape:
     if wanted.flavour == "openai_strict" or (wanted.flavour == "json_schema" and not wanted.reply):
         # Strict mode takes no alternatives at the root, so that calls and reply are not tied to each other.
         return document(0, wanted.high, Union((NULL, reply)) if wanted.reply else TEXT)
-    return Union((document(1, wanted.high, beside), document(0, 0, reply)))
+    # Who does not call says something.
+    return Union((document(1, wanted.high, beside), document(0, 0, reply if wanted.reply else _SOME_TEXT)))
+
+
+def _inline(wanted: _Wanted, ledger: Ledger) -> str:
+    divided = division(wanted.dialect, [name for name, _ in wanted.tools], wanted.nonce)
+    if divided is None:
+        return ""
+    shapes = [(name, shape_of(parameters, name, ledger)) for name, parameters in wanted.tools]
+    return marked_gbnf(divided, shapes, wanted.low, wanted.high, ledger)
 
 
 def _response(wanted: _Wanted, ledger: Ledger) -> Shape:

@@ -318,10 +318,11 @@ def _example(
 
 
 def _no_call(kind: str, nonce: str | None) -> str:
-    """The document that calls nothing."""
+    """The document that calls nothing; of one that answers the beginning, since whatever stood there would be copied."""
     signed: dict[str, JSONValue] = {} if nonce is None else {"nonce": nonce}
-    body: dict[str, JSONValue] = {"tools": []} if kind == "decision" else {"calls": [], "reply": "(your answer)"}
-    return json_text({**signed, **body})
+    if kind == "decision":
+        return json_text({**signed, "tools": []})
+    return json_text({**signed, "calls": [], "reply": ""}).removesuffix('"}')
 
 
 def _rule(choice: ToolChoice, used: Mapping[str, str]) -> str:

@@ -114,7 +114,7 @@ Always reply with one JSON document and nothing else, in the form shown at the e
 _ENVELOPE_EXAMPLE = """
 To call tools, here with an example call of {tool}:
 {call}
-To answer, when no tool is needed or the results are known:
+To answer, when no tool is needed or the results are known, make no call and write the reply. It begins:
 {none}
 """
 

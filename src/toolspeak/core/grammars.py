@@ -2,7 +2,8 @@
 
 A shape becomes rules over a handful of expressions; two printers write the rules down. The documents are JSON with
 at most one space after each comma and colon, members in the order of the schema, every string, number and list
-bounded, so that a model that repeats itself still comes to an end. Above: `constraint`. Below: `shapes`.
+bounded, so that a model that repeats itself still comes to an end. Above: `constraint`, and `marked`, which puts calls
+among prose. Below: `shapes`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,21 @@ from .digits import Pattern, digit_patterns
 from .json_values import json_text
 from .shapes import MAX_ITEMS, MAX_STRING, AnyValue, Array, Fixed, Ledger, Member, Number, Object, Shape, Text, Union
 
-__all__ = ["ANY_DEPTH", "gbnf", "lark"]
+__all__ = [
+    "ANY_DEPTH",
+    "Alt",
+    "Builder",
+    "Chars",
+    "Expr",
+    "Literally",
+    "Ref",
+    "Repeat",
+    "Rule",
+    "Seq",
+    "gbnf",
+    "gbnf_text",
+    "lark",
+]
 
 #: A repetition of more than 1,999 is refused by llama.cpp, or taken as unbounded; longer ones are made of blocks.
 _BLOCK = 256
@@ -150,7 +165,7 @@ _BASICS: dict[str, Rule] = {
 _FORMATS = frozenset({"date", "time", "date-time", "uuid"})
 
 
-class _Builder:
+class Builder:
     """Collects the rules of one grammar. Equal bodies share a rule."""
 
     def __init__(self, ledger: Ledger) -> None:
@@ -159,6 +174,7 @@ class _Builder:
         self._known: dict[tuple[Expr, bool], Ref] = {}
 
     def rule(self, kind: str, body: Expr, token: bool = False) -> Ref:
+        """A name for an expression."""
         found = self._known.get((body, token))
         if found is None:
             name = f"{kind}-{len(self._known)}"
@@ -167,6 +183,7 @@ class _Builder:
         return found
 
     def value(self, shape: Shape, where: str) -> Expr:
+        """A value of this shape; `where` says in notes what it belongs to."""
         match shape:
             case AnyValue():
                 return self._any(ANY_DEPTH)
@@ -330,17 +347,21 @@ def _exactly(count: int) -> tuple[Expr, ...]:
     return tuple(part for part in parts if part.low)
 
 
-def _rules(shape: Shape, ledger: Ledger) -> tuple[Expr, list[Rule]]:
-    """The root expression and every rule that it needs."""
-    builder = _Builder(ledger)
+def _of(shape: Shape, ledger: Ledger) -> tuple[Expr, list[Rule]]:
+    builder = Builder(ledger)
     root = builder.value(shape, "answer")
+    return root, _rules(builder)
+
+
+def _rules(builder: Builder) -> list[Rule]:
+    """Every rule that there is, and those that they use."""
     used = dict.fromkeys(name for rule in builder.rules for name in _names(rule.body) if name in _BASICS)
     queue = list(used)
     for name in queue:
         fresh = dict.fromkeys(each for each in _names(_BASICS[name].body) if each not in used)
         used.update(fresh)
         queue += fresh
-    return root, builder.rules + [_BASICS[name] for name in used]
+    return builder.rules + [_BASICS[name] for name in used]
 
 
 def _names(expr: Expr) -> Iterable[str]:
@@ -379,7 +400,7 @@ class _Language(msgspec.Struct, frozen=True):
         """An expression; in brackets, unless `loose`, where its parts could be torn apart."""
         match expr:
             case Literally(text):
-                return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+                return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
             case Chars(ranges, outside):
                 body = "".join(f"{_escaped(a)}-{_escaped(b)}" if a != b else _escaped(a) for a, b in ranges)
                 return self.chars.format(("^" if outside else "") + body)
@@ -402,7 +423,9 @@ class _Language(msgspec.Struct, frozen=True):
 
 
 def _escaped(char: str) -> str:
-    return char if char.isalnum() else f"\\x{ord(char):02X}"
+    if char.isalnum():
+        return char
+    return f"\\x{ord(char):02X}" if ord(char) < 0x100 else f"\\u{ord(char):04X}"
 
 
 def _lark_name(ref: Ref) -> str:
@@ -416,9 +439,14 @@ _LARK = _Language("start", "{}: {}", "/[{}]/", "~{}", "~{}..{}", _lark_name)
 
 def gbnf(shape: Shape, ledger: Ledger) -> str:
     """The documents of a shape in GBNF."""
-    return _GBNF.text(*_rules(shape, ledger))
+    return _GBNF.text(*_of(shape, ledger))
+
+
+def gbnf_text(root: Expr, builder: Builder) -> str:
+    """An expression in GBNF, with the rules that were made for it."""
+    return _GBNF.text(root, _rules(builder))
 
 
 def lark(shape: Shape, ledger: Ledger) -> str:
     """The documents of a shape in Lark."""
-    return _LARK.text(*_rules(shape, ledger))
+    return _LARK.text(*_of(shape, ledger))

@@ -70,6 +70,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     contract_budget: Annotated[int, msgspec.Meta(ge=1)] = DEFAULT_CONTRACT_BUDGET
     #: Find calls that a native answer holds as text.
     rescue: bool = True
+    #: Let the upstream enforce the form of calls, where it can.
+    constrain: bool = True
     #: When to find out by asking what a model can do: in the background at its first use, at the start of the server,
     #: or never. Empty: at first use where the upstream is on this machine, never where it may cost money.
     probe: Literal["", "first-use", "startup", "off"] = ""
@@ -154,7 +156,7 @@ def plan(request: Request, found: Found, settings: Settings) -> Plan:
         policy=settings.policy,
         stream_calls=settings.stream_calls or ("checked" if demanding else "live"),
         retries=settings.retries,
-        profile=profile,
+        profile=profile if settings.constrain else msgspec.structs.replace(profile, constraint=""),
         rescue=way.rescue and settings.rescue and profile.leaks,
         rule=way.rule,
         why=way.why + unmarked + single,
@@ -213,6 +215,8 @@ _UNCONSTRAINED = "envelope.unconstrained"
 def _emulation(settings: Settings, profile: Profile, default: Emulation) -> tuple[Emulation, str]:
     """How to emulate, and a remark when that is not what was asked for."""
     wanted = settings.plan or profile.plan or default
+    if wanted == "envelope" and not settings.plan and not settings.constrain:
+        return default, ""  # it was meant to be enforced; who names the plan as well may have it without
     if wanted == "envelope" and not profile.constraint:
         return "inline", "; inline instead of the envelope asked for, since the upstream is not known to enforce one"
     return wanted, ""

@@ -37,12 +37,28 @@ class Setting(msgspec.Struct, frozen=True):
     max_tokens: int | None = None
     #: Other settings that the configuration changes, as `name=value`.
     others: tuple[str, ...] = ()
+    #: Whether the upstream is asked to enforce the form of calls, where it can.
+    constrain: bool = True
+    #: The adapter of a model that runs here: its name and its hash.
+    adapter: str = ""
 
     @property
     def label(self) -> str:
         """What tells it from the others of a run."""
-        parts = [self.mode, self.plan, self.dialect, "" if self.marks == "auto" else f"{self.marks} marks"]
-        return " ".join(part for part in parts if part)
+        form = "" if self.constrain else "unconstrained"
+        return " ".join(part for part in (self.mode, self.plan, form, *self._manner) if part)
+
+    @property
+    def way(self) -> str:
+        """The same in the words of `ways`, where there are some."""
+        name = "native" if self.mode == "off" else self.plan if self.mode == "force" and self.plan else self.mode
+        return " ".join((f"{name}+grammar" if name == self.plan and self.constrain else name, *self._manner))
+
+    @property
+    def _manner(self) -> tuple[str, ...]:
+        marks = "" if self.marks == "auto" else f"{self.marks} marks"
+        adapter = f"with {self.adapter}" if self.adapter else ""
+        return tuple(part for part in (self.dialect, marks, adapter) if part)
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -66,6 +82,11 @@ class Record(msgspec.Struct, frozen=True):
     input_tokens: int = 0
     output_tokens: int = 0
     seconds: float = 0.0
+
+
+def _but_way(setting: Setting) -> Setting:
+    """The setting without what says how to call."""
+    return msgspec.structs.replace(setting, mode="auto", plan="", dialect="", marks="auto", constrain=True, adapter="")
 
 
 _DECODER = msgspec.json.Decoder(Record)
@@ -132,6 +153,15 @@ class Journal:
         """Whether the case need not be asked again."""
         record = self._records.get((setting, case))
         return record is not None and not record.error
+
+    def like(self, setting: Setting) -> list[Setting]:
+        """Every setting that differs from this one in the way to call alone, in the order in which they were asked."""
+        mine = _but_way(setting)
+        return list(dict.fromkeys(each for each, _ in self._records if _but_way(each) == mine))
+
+    def all(self, setting: Setting) -> list[Record]:
+        """What is known of a setting."""
+        return [record for (each, _), record in self._records.items() if each == setting]
 
     def of(self, setting: Setting, cases: Iterable[str]) -> list[Record]:
         """What is known of these cases, in their order; errors too."""

@@ -13,7 +13,7 @@ from ..core.model import JSONObject
 from .journal import Record, Setting
 from .statistics import ALL, Score, score_by_category
 
-__all__ = ["Report", "Row", "markdown", "plain", "rows_of"]
+__all__ = ["Report", "Row", "cell", "line", "markdown", "plain", "rows_of"]
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -45,9 +45,9 @@ class Report(msgspec.Struct, frozen=True):
         return all(_complete(row) for row in self.rows)
 
 
-def rows_of(found: Iterable[tuple[Setting, Sequence[Record]]], chosen: int) -> tuple[Row, ...]:
-    """The numbers of some settings, each with its records."""
-    return tuple(Row(setting, chosen, score_by_category(records)) for setting, records in found)
+def rows_of(found: Iterable[tuple[Setting, Sequence[Record], int]]) -> tuple[Row, ...]:
+    """The numbers of some settings, each with its records and with how many there would be."""
+    return tuple(Row(setting, chosen, score_by_category(records)) for setting, records, chosen in found)
 
 
 def plain(report: Report) -> JSONObject:
@@ -73,20 +73,20 @@ def markdown(report: Report) -> str:
     """The report as a page of Markdown."""
     where = f" at {report.base_url}" if report.base_url else ""
     lines = [
-        f"# {_cell(report.model + where)}",
+        f"# {cell(report.model + where)}",
         "",
-        f"Suite {report.suite} ({_cell(report.suite_version)}), seed {report.seed}, toolspeak {report.toolspeak}, "
+        f"Suite {report.suite} ({cell(report.suite_version)}), seed {report.seed}, toolspeak {report.toolspeak}, "
         f"{report.when}.",
         "Intervals are Wilson's, for 95 %. Cases that ended in an error count as wrong.",
         "",
-        _line(_HEAD),
-        _line(("---", "---", "---:", "---", "---:", "---:", "---:", "---:", "---:")),
+        line(_HEAD),
+        line(("---", "---", "---:", "---", "---:", "---:", "---:", "---:", "---:")),
     ]
     for row in report.rows:
-        lines += [_line(_cells(row, category, score)) for category, score in row.scores.items()]
+        lines += [line(_cells(row, category, score)) for category, score in row.scores.items()]
     unfinished = [row for row in report.rows if not _complete(row)]
     if unfinished:
-        lines += ["", *(f"Not finished: {_cell(row.setting.label)}, {_done(row)}." for row in unfinished)]
+        lines += ["", *(f"Not finished: {cell(row.setting.label)}, {_done(row)}." for row in unfinished)]
     return "\n".join(lines) + "\n"
 
 
@@ -104,11 +104,12 @@ def _cells(row: Row, category: str, score: Score) -> tuple[str, ...]:
     )
 
 
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(map(_cell, cells))} |"
+def line(cells: Sequence[str]) -> str:
+    """A line of a table."""
+    return f"| {' | '.join(map(cell, cells))} |"
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
     """A text that stays within its cell."""
     return " ".join(text.split()).replace("|", "\\|")
 

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
+from typing import TypeAlias
 
 import msgspec
 
@@ -20,7 +21,10 @@ from ..errors import ModelError, ToolspeakError, UpstreamError
 from .cases import Answer, Case, Judgement, Suite
 from .journal import Journal, Record, Setting
 
-__all__ = ["GIVE_UP_AFTER", "Run"]
+__all__ = ["GIVE_UP_AFTER", "Run", "Work"]
+
+#: Settings, each with the cases that it is asked.
+Work: TypeAlias = Sequence[tuple[Setting, Sequence[Case]]]
 
 #: Cases in a row from the start that end in an error, before it is certain that nobody is there.
 GIVE_UP_AFTER = 10
@@ -88,13 +92,13 @@ class Run:
         """Whether nobody was there."""
         return not self.answered and self._errors >= GIVE_UP_AFTER
 
-    async def run(self, settings: Sequence[Setting], cases: Sequence[Case]) -> None:
+    async def run(self, work: Work) -> None:
         """Ask what is not finished.
 
         Raises:
             UsageError: a case cannot be kept.
         """
-        jobs = iter(list(self.missing(settings, cases)))
+        jobs = iter(list(self.missing(work)))
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(self._parallel):
@@ -102,12 +106,12 @@ class Run:
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from None  # what fails for one worker fails for all of them
 
-    def missing(self, settings: Sequence[Setting], cases: Sequence[Case]) -> Iterator[tuple[Setting, Case]]:
-        """What is not finished, one setting after the other."""
-        for setting in settings:
-            for case in cases:
-                if not self._journal.finished(setting, case.id):
-                    yield setting, case
+    def missing(self, work: Work) -> Iterator[tuple[Setting, Case]]:
+        """What is not finished, one case after the other: where a run is stopped, settings can be compared."""
+        for number in range(max((len(cases) for _, cases in work), default=0)):
+            for setting, cases in work:
+                if number < len(cases) and not self._journal.finished(setting, cases[number].id):
+                    yield setting, cases[number]
 
     async def _work(self, jobs: Iterator[tuple[Setting, Case]]) -> None:
         for setting, case in jobs:  # shared with the other workers: each takes the next one
@@ -167,7 +171,7 @@ class Run:
 
 def _options(setting: Setting) -> dict[str, JSONValue]:
     """The setting in the words of `chat`. A probe in the background would change the plan in the middle of a run."""
-    named = ("mode", "plan", "dialect", "marks", "retries", "temperature", "max_tokens")
+    named = ("mode", "plan", "dialect", "marks", "constrain", "retries", "temperature", "max_tokens")
     fields = msgspec.structs.asdict(setting)
     return {"probe": "off", **{name: fields[name] for name in named if fields[name] is not None}}
 
