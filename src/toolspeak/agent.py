@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, I
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
-from .agent_calls import Approve, Toolbox
+from .agent_calls import Approve, Toolbox, approval_of
 from .agent_events import AgentEvent, AgentResult, WorkFinished
 from .agent_run import Manner, Tell, Work
 from .client import AsyncClient, Client
@@ -26,6 +26,7 @@ from .errors import UsageError
 from .journal import Journal, MemorySessions, Sessions
 from .portal import Portal
 from .reach import Model
+from .tools.approval import Approval
 from .tools.base import Executable
 
 __all__ = ["Agent", "AsyncAgent"]
@@ -54,8 +55,9 @@ class AsyncAgent:
         max_seconds: likewise for the time that a task takes.
         instructions: what the model is told before the conversation.
         parallel: whether calls of one round run at the same time, or one after the other.
-        approve: is asked, with a `Question`, before a call that changes something runs. Without it such calls run, but
-            not those that may have run before they were interrupted.
+        approve: is asked before a call that changes something runs: a function that takes a `Question` and says yes
+            or no, or an `Approval` with rules. Without it such calls run, but not those that may have run before they
+            were interrupted.
         on_event: is told what happens, as it happens.
         tool_timeout: seconds that one call may take.
         options: settings and fields of every request, such as `mode` or `temperature`.
@@ -72,7 +74,7 @@ class AsyncAgent:
         max_seconds: float | None = None,
         instructions: str = "",
         parallel: bool = True,
-        approve: Approve | None = None,
+        approve: Approve | Approval | None = None,
         on_event: Tell | None = None,
         tool_timeout: float | None = TOOL_SECONDS,
         **options: JSONValue,
@@ -84,7 +86,9 @@ class AsyncAgent:
         _positive(max_seconds, "max_seconds")
         _positive(tool_timeout, "tool_timeout")
         self._toolbox = Toolbox(tools)
-        self._manner = Manner(instructions, limits, parallel, approve, tool_timeout, {**_OPTIONS, **options})
+        self._manner = Manner(
+            instructions, limits, parallel, approval_of(approve), tool_timeout, {**_OPTIONS, **options}
+        )
         self._on_event = on_event
         self._own_client = not isinstance(client, AsyncClient)
         self._client = client if isinstance(client, AsyncClient) else AsyncClient(client)

@@ -10,13 +10,15 @@ import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, TypeAlias, TypeVar, cast
 
-import msgspec
-
-from .core.model import JSONObject, Tool, ToolCall
+from .core.model import JSONObject, Tool
 from .errors import ToolDenied, ToolspeakError, ToolTimeout, UsageError
+from .tools.approval import Answer as Consent
+from .tools.approval import Approval, Question
 from .tools.base import CallContext, Executable, ToolOutput
+from .tools.threads import in_thread
+from .tools.wrappers import is_sandboxed
 
-__all__ = ["Approve", "Question", "Toolbox", "carried_out", "committed", "consented", "ended"]
+__all__ = ["Approve", "Toolbox", "approval_of", "carried_out", "committed", "consented", "ended"]
 
 T = TypeVar("T")
 
@@ -28,21 +30,9 @@ _MOST_SAID = 500
 _LEFT_BEHIND: set[asyncio.Task[Any]] = set()
 
 
-class Question(msgspec.Struct, frozen=True):
-    """Whether a call may run."""
-
-    call: ToolCall
-    tool: Tool
-    #: Why somebody has to be asked, for people.
-    why: str
-    #: Whether content that nobody vouches for was before the model when it made the call.
-    tainted: bool = False
-    #: Whether the same call may have been carried out before.
-    again: bool = False
-
-
-#: Says whether a call may run. A function that is not a coroutine runs in a thread, so it may ask a person.
-Approve: TypeAlias = Callable[[Question], bool | Awaitable[bool]]
+#: Says whether a call may run: yes or no, or an answer that also counts for later calls. A function that is not a
+#: coroutine runs in a thread, so it may ask a person.
+Approve: TypeAlias = Callable[[Question], Consent | bool | Awaitable[Consent | bool]]
 
 
 class Toolbox:
@@ -88,17 +78,34 @@ def _executable(given: Executable | Callable[..., Any]) -> Executable:
 # ---- consent
 
 
-async def consented(approve: Approve | None, question: Question) -> None:
-    """Ask, where somebody can be asked.
+def approval_of(approve: Approve | Approval | None) -> Approval | None:
+    """What decides about calls."""
+    if approve is None or isinstance(approve, Approval):
+        return approve
+    if not callable(approve):
+        raise UsageError("`approve` must be a function that takes a question", hint="or an `Approval`")
+
+    async def ask(question: Question) -> Consent:
+        answer = approve(question) if _is_async(approve) else await in_thread(lambda: approve(question))
+        said = await answer if inspect.isawaitable(answer) else answer
+        return said if isinstance(said, str) else "once" if said is True else "deny"
+
+    return Approval(ask)
+
+
+async def consented(
+    approval: Approval | None, executable: Executable, arguments: JSONObject, context: CallContext, why: str
+) -> None:
+    """Have a call allowed. `why`: the reason why somebody has to be asked, whatever was allowed before.
 
     Raises:
         ToolDenied: nobody consents.
     """
-    if approve is None:
-        raise ToolDenied(f"not run: {question.why}, and nobody can be asked")
-    answer = approve(question) if _is_async(approve) else await asyncio.to_thread(approve, question)
-    if not (await answer if inspect.isawaitable(answer) else answer):
-        raise ToolDenied("not run: it was not allowed", hint="do without it, or say what it is needed for")
+    if approval is None:
+        raise ToolDenied(f"the call was not run: {why}, and nobody can be asked")
+    decision = await approval.decide(executable.tool, arguments, context, sandboxed=is_sandboxed(executable), why=why)
+    if not decision.allowed:
+        raise ToolDenied(f"the call was not allowed: {decision.reason}")
 
 
 def _is_async(function: Approve) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from .agent_calls import Approve, Question, Toolbox, carried_out, committed, consented, ended
+from .agent_calls import Toolbox, carried_out, committed, consented, ended
 from .agent_events import (
     AgentEvent,
     CallStarted,
@@ -35,7 +35,8 @@ from .core.rounds import Ask, Cancelled, Execute, Executed, Failed, Finished, He
 from .core.trace import TracedReply
 from .errors import ToolDenied, ToolspeakError
 from .journal import Journal
-from .tools.base import CallContext
+from .tools.approval import Approval
+from .tools.base import CallContext, Executable
 
 __all__ = ["Manner", "Tell", "Work"]
 
@@ -56,7 +57,7 @@ class Manner(msgspec.Struct, frozen=True):
     limits: Limits = Limits()
     #: Whether calls of one round run at the same time.
     parallel: bool = True
-    approve: Approve | None = None
+    approval: Approval | None = None
     #: How many seconds one call may take.
     tool_timeout: float | None = None
     #: Settings and fields of every request.
@@ -195,16 +196,13 @@ class Work:
         return Executed()
 
     async def _run(self, rounds: Rounds, planned: Planned, execute: Execute) -> None:
-        call = planned.call
+        """One call, from consent to result."""
+        call, context = planned.call, self._context(planned, execute.tainted)
         executable = self._toolbox[call.name]
-        began = time.monotonic()
         final = False
+        began = time.monotonic()
         try:
-            why = self._question(planned, execute.tainted)
-            if why:
-                await consented(
-                    self._manner.approve, Question(call, executable.tool, why, execute.tainted, planned.again)
-                )
+            await self._consented(planned, executable, context)
         except ToolDenied as error:
             result = ToolResult(call.id, str(error), call.name, error=True)
         else:
@@ -212,9 +210,7 @@ class Work:
             rounds.started(call.id)
             self._tell(CallStarted(call))
             began = time.monotonic()
-            output = await carried_out(
-                executable, call.arguments, self._context(planned, execute.tainted), self._seconds(rounds.deadline)
-            )
+            output = await carried_out(executable, call.arguments, context, self._seconds(rounds.deadline))
             final = output.final
             result = ToolResult(call.id, output.content, call.name, output.error, output.parts)
         seconds = time.monotonic() - began
@@ -224,13 +220,14 @@ class Work:
         _log.info("round %d: result %s: %s (%.1f s)", execute.number, how, call.name, seconds)
         self._tell(ResultReady(call, result, seconds))
 
-    def _question(self, planned: Planned, tainted: bool) -> str:
-        """Why somebody has to be asked before this call runs, or nothing."""
+    async def _consented(self, planned: Planned, executable: Executable, context: CallContext) -> None:
+        why = ""
         if planned.again:
-            return "it may have been carried out before it was interrupted"
-        if planned.side_effects and tainted and not self._manner.marked:
-            return "it changes something, foreign text was read, and calls carry no mark that tells them from it"
-        return "it changes something" if planned.side_effects and self._manner.approve is not None else ""
+            why = "it may have been carried out before it was interrupted"
+        elif planned.side_effects and context.tainted and not self._manner.marked:
+            why = "it changes something, foreign text was read, and calls carry no mark that tells them from it"
+        if why or (planned.side_effects and self._manner.approval is not None):
+            await consented(self._manner.approval, executable, planned.call.arguments, context, why)
 
     def _seconds(self, deadline: float | None) -> float | None:
         limits = [self._manner.tool_timeout, None if deadline is None else max(deadline - self._loop.time(), 0.001)]

@@ -77,15 +77,19 @@ class Approval:
         self.decisions: deque[Decision] = deque(maxlen=_MOST_DECISIONS)
 
     async def decide(
-        self, tool: Tool, arguments: JSONObject, context: CallContext, *, sandboxed: bool = False
+        self, tool: Tool, arguments: JSONObject, context: CallContext, *, sandboxed: bool = False, why: str = ""
     ) -> Decision:
-        """Whether this call may run. `sandboxed` says that it can do no harm outside its sandbox."""
-        decision = self._by_rule(tool, arguments, context, sandboxed)
+        """Whether this call may run.
+
+        `sandboxed` says that it can do no harm outside its sandbox, `why` that the person has to be asked whatever
+        was allowed before, and the reason.
+        """
+        decision = self._by_rule(tool, arguments, context, sandboxed, why)
         if decision is None:
             async with self._alone():
                 # The question before this one may have answered it as well.
-                decision = self._by_rule(tool, arguments, context, sandboxed)
-                decision = decision or await self._by_person(tool, arguments, context, sandboxed)
+                decision = self._by_rule(tool, arguments, context, sandboxed, why)
+                decision = decision or await self._by_person(tool, arguments, context, sandboxed, why)
         decision = msgspec.structs.replace(decision, name=tool.name, call_id=context.call_id, tainted=context.tainted)
         self.decisions.append(decision)
         return decision
@@ -95,11 +99,15 @@ class Approval:
         self._tools.clear()
         self._calls.clear()
 
-    def _by_rule(self, tool: Tool, arguments: JSONObject, context: CallContext, sandboxed: bool) -> Decision | None:
+    def _by_rule(
+        self, tool: Tool, arguments: JSONObject, context: CallContext, sandboxed: bool, why: str
+    ) -> Decision | None:
         """What can be decided without asking."""
         for rule in self._deny:
             if rule.covers(tool, arguments):
                 return Decision(False, f"the rule `{rule}` forbids it", "rule")
+        if why:
+            return None
         if not tool.side_effects:
             return Decision(True, "the tool changes nothing", "harmless")
         if not context.tainted:
@@ -112,8 +120,10 @@ class Approval:
             return Decision(True, "everything inside the sandbox was allowed beforehand", "yes")
         return None
 
-    async def _by_person(self, tool: Tool, arguments: JSONObject, context: CallContext, sandboxed: bool) -> Decision:
-        reason = _reason(context, sandboxed, self._yes)
+    async def _by_person(
+        self, tool: Tool, arguments: JSONObject, context: CallContext, sandboxed: bool, why: str
+    ) -> Decision:
+        reason = why or _reason(context, sandboxed, self._yes)
         if self._ask is None:
             return Decision(False, f"{reason}, and nobody can be asked here", "nobody")
         question = Question(tool, arguments, reason, context.call_id, context.tainted, sandboxed)
@@ -156,4 +166,4 @@ async def _asked(ask: Ask, question: Question) -> Answer:
         return ask(question)
 
     answer = await in_thread(blocking)
-    return cast("Answer", await answer if inspect.isawaitable(answer) else answer)
+    return await answer if inspect.isawaitable(answer) else answer
