@@ -1,0 +1,370 @@
+"""The proxy's own loop: the server's tools run in between, the client's are handed over.
+
+The upstream is a script; clients ask through the application as every other does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+import toolspeak as ts
+from tests.server.asgi import Answer, ask, bearer, line, run
+from toolspeak.core.capability import Capabilities
+from toolspeak.core.model import JSONObject, Request
+from toolspeak.core.rounds import Limits as RoundLimits
+from toolspeak.core.strategy import Settings
+from toolspeak.server.app import App
+from toolspeak.server.auth import Access
+from toolspeak.server.gateway import Gateway
+from toolspeak.server.guard import Guard
+from toolspeak.server.keys import Keys
+from toolspeak.server.loop import LoopTools
+from toolspeak.state import MemoryState
+from toolspeak.tools.base import CallContext, ToolOutput
+from toolspeak.upstreams.scripted import Script, Scripted, calls
+
+NATIVE = Settings(mode="off")
+
+
+class Clock:
+    """A tool of the server."""
+
+    def __init__(self, name: str = "clock", answer: str = "12:00") -> None:
+        self.tool = ts.Tool(name, "The time.", {"type": "object", "properties": {"zone": {"type": "string"}}})
+        self.answer = answer
+        self.ran: list[JSONObject] = []
+
+    async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
+        self.ran.append(arguments)
+        return ToolOutput(self.answer)
+
+
+class Hanging(Clock):
+    """A tool that never ends, and tells that it was told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.began = asyncio.Event()
+        self.cancelled = asyncio.Event()
+
+    async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
+        self.began.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+        raise AssertionError
+
+
+class Place:
+    """A server whose key `one` has tools of the server, and whose key `two` has none."""
+
+    def __init__(
+        self, *turns: Script, tools: Any = None, limits: RoundLimits | None = None, settings: Settings = NATIVE
+    ) -> None:
+        self.clock = Clock()
+        self.upstream = Scripted(*turns)
+        self.settings = settings
+        self.state = MemoryState()
+        self.keys = Keys(self.state)
+        self.key = self.keys.new("one")[1]
+        self.other = self.keys.new("two")[1]
+        self.loop = LoopTools(tools or [self.clock], limits)
+        self.app = self.proxy()
+
+    def proxy(self) -> App:
+        """One process; another one shares the state and nothing else."""
+        lines = [line("up", self.upstream, settings=lambda model: self.settings)]
+        gateway = Gateway(lines, Capabilities(), self.state, b"secret", loops={"one": self.loop})
+        return App(gateway, Guard(Access(self.keys, required=True), frozenset({"*"})))
+
+    async def ask(self, body: Mapping[str, Any], key: str = "", app: App | None = None) -> Answer:
+        headers = bearer(key or self.key) | {"content-type": "application/json"}
+        return await ask(app or self.app, "POST", "/v1/chat/completions", headers, {"model": "m", **body})
+
+
+def said(text: str = "What time is it?") -> list[JSONObject]:
+    return [{"role": "user", "content": text}]
+
+
+def client_tool(name: str) -> JSONObject:
+    return {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}}
+
+
+def message(answer: Answer) -> JSONObject:
+    assert answer.status == 200, answer.body
+    return answer.json["choices"][0]["message"]
+
+
+def clock_call(**arguments: Any) -> Any:
+    return calls(ts.ToolCall("clock", arguments, "c1"))
+
+
+@pytest.mark.requirement("A15")
+def test_the_servers_tools_run_and_only_the_answer_is_shown() -> None:
+    place = Place(clock_call(zone="UTC"), "It is noon.")
+
+    answer = run(place.ask({"messages": said()}))
+
+    assert message(answer)["content"] == "It is noon."
+    assert "tool_calls" not in message(answer)
+    assert answer.json["choices"][0]["finish_reason"] == "stop"
+    assert place.clock.ran == [{"zone": "UTC"}]
+
+
+def test_usage_is_summed_over_all_turns() -> None:
+    place = Place(clock_call(), "It is noon.")
+
+    answer = run(place.ask({"messages": said()}))
+
+    assert answer.json["usage"]["prompt_tokens"] == 20
+    assert json.loads(answer.header("x-toolspeak"))["requests"] == 2
+
+
+def test_text_streams_from_before_and_after_the_tools() -> None:
+    first = [ts.TextDelta("Let me look."), *clock_call()]
+    place = Place(first, "It is noon.")
+
+    answer = run(place.ask({"messages": said(), "stream": True}))
+
+    pieces = [json.loads(part[6:]) for part in answer.body.decode().split("\n\n") if part.startswith("data: {")]
+    text = "".join(choice["delta"].get("content") or "" for piece in pieces for choice in piece["choices"])
+    reasons = [choice["finish_reason"] for piece in pieces for choice in piece["choices"] if choice["finish_reason"]]
+    assert text == "Let me look.\n\nIt is noon."
+    assert reasons == ["stop"]
+    assert b"tool_calls" not in answer.body
+
+
+def test_a_key_without_server_tools_gets_none() -> None:
+    place = Place("It is noon.")
+
+    answer = run(place.ask({"messages": said()}, place.other))
+
+    assert message(answer)["content"] == "It is noon."
+    assert place.clock.ran == []
+
+
+def test_without_a_key_there_is_no_answer() -> None:
+    place = Place("It is noon.")
+
+    assert run(ask(place.app, "POST", "/v1/chat/completions", {}, {"model": "m", "messages": said()})).status == 401
+
+
+def test_a_clash_of_names_is_refused() -> None:
+    place = Place("never")
+
+    answer = run(place.ask({"messages": said(), "tools": [client_tool("clock")]}))
+
+    assert answer.status == 400
+    assert "clock" in answer.message
+
+
+def test_several_answers_are_refused() -> None:
+    assert run(Place("never").ask({"messages": said(), "n": 2})).status == 400
+
+
+def test_tool_choice_none_runs_nothing() -> None:
+    place = Place("No tools.")
+
+    answer = run(place.ask({"messages": said(), "tool_choice": "none", "tools": [client_tool("mine")]}))
+
+    assert message(answer)["content"] == "No tools."
+
+
+@pytest.mark.requirement("A15")
+def test_a_call_of_the_clients_tool_is_handed_over() -> None:
+    place = Place(calls(ts.ToolCall("mine", {}, "m1")))
+
+    answer = run(place.ask({"messages": said(), "tools": [client_tool("mine")]}))
+
+    assert [call["function"]["name"] for call in message(answer)["tool_calls"]] == ["mine"]
+    assert answer.json["choices"][0]["finish_reason"] == "tool_calls"
+
+
+def mixed_round() -> list[ts.Event]:
+    return [
+        ts.TextDelta("Both."),
+        *calls(ts.ToolCall("clock", {"zone": "UTC"}, "c1"), ts.ToolCall("mine", {}, "m1")),
+    ]
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["the same process", "another process"])
+def test_a_mixed_round_is_put_back_when_the_client_returns(elsewhere: bool) -> None:
+    seen: list[Request] = []
+
+    def last(request: Request) -> str:
+        seen.append(request)
+        return "Done."
+
+    place = Place(mixed_round(), last)
+
+    async def talk() -> Answer:
+        tools = [client_tool("mine")]
+        first = message(await place.ask({"messages": said(), "tools": tools}))
+        assert [call["id"] for call in first["tool_calls"]] == ["m1"]
+        assert place.clock.ran == [{"zone": "UTC"}]
+        history = [*said(), first, {"role": "tool", "tool_call_id": "m1", "content": "mine says"}]
+        app = place.proxy() if elsewhere else place.app
+        return await place.ask({"messages": history, "tools": tools}, app=app)
+
+    answer = run(talk())
+
+    assert message(answer)["content"] == "Done."
+    assert place.clock.ran == [{"zone": "UTC"}]  # not once more
+    calls_seen = [call.name for each in seen[0].messages for call in each.calls]
+    results = {result.name: result.content for each in seen[0].messages for result in each.results}
+    assert calls_seen == ["clock", "mine"]
+    assert results["clock"] == "12:00"
+    assert "mine says" in [result.content for each in seen[0].messages for result in each.results]
+
+
+def test_rounds_before_a_handed_call_are_put_back_too() -> None:
+    seen: list[Request] = []
+
+    def last(request: Request) -> str:
+        seen.append(request)
+        return "Done."
+
+    place = Place(clock_call(), calls(ts.ToolCall("mine", {}, "m1")), last)
+
+    async def talk() -> Answer:
+        tools = [client_tool("mine")]
+        first = message(await place.ask({"messages": said(), "tools": tools}))
+        history = [*said(), first, {"role": "tool", "tool_call_id": "m1", "content": "mine says"}]
+        return await place.ask({"messages": history, "tools": tools})
+
+    assert message(run(talk()))["content"] == "Done."
+    order = [
+        [call.name for call in each.calls] or [result.content for result in each.results] or each.text
+        for each in seen[0].messages
+    ]
+    assert order == ["What time is it?", ["clock"], ["12:00"], ["mine"], ["mine says"]]
+
+
+def test_what_one_tenant_found_is_not_put_back_for_another() -> None:
+    seen: list[Request] = []
+
+    def last(request: Request) -> str:
+        seen.append(request)
+        return "Done."
+
+    place = Place(mixed_round(), last)
+
+    async def talk() -> None:
+        tools = [client_tool("mine")]
+        first = message(await place.ask({"messages": said(), "tools": tools}))
+        history = [*said(), first, {"role": "tool", "tool_call_id": "m1", "content": "mine says"}]
+        await place.ask({"messages": history, "tools": tools}, place.other)
+
+    run(talk())
+
+    assert [call.name for each in seen[0].messages for call in each.calls] == ["mine"]
+
+
+def test_a_tool_that_fails_tells_the_model() -> None:
+    class Broken(Clock):
+        async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
+            raise OSError("no clock here")
+
+    seen: list[Request] = []
+
+    def last(request: Request) -> str:
+        seen.append(request)
+        return "I do not know."
+
+    answer = run(Place(clock_call(), last, tools=[Broken()]).ask({"messages": said()}))
+
+    assert message(answer)["content"] == "I do not know."
+    assert "no clock here" in seen[0].messages[-1].results[0].content
+
+
+def test_at_the_limit_there_is_one_summary_without_tools() -> None:
+    seen: list[Request] = []
+
+    def last(request: Request) -> str:
+        seen.append(request)
+        return "So far: noon."
+
+    place = Place(clock_call(zone="a"), clock_call(zone="b"), last, limits=RoundLimits(rounds=2))
+
+    answer = run(place.ask({"messages": said()}))
+
+    assert message(answer)["content"] == "So far: noon."
+    assert seen[0].tools == ()
+    assert len(place.clock.ran) == 2
+
+
+def test_an_upstream_that_fails_later_on_is_told_by_its_status() -> None:
+    place = Place(clock_call(), [ts.Failure("overloaded", status=503)])
+
+    answer = run(place.ask({"messages": said()}))
+
+    assert answer.status >= 500
+
+
+def test_emulated_calls_run_as_well() -> None:
+    block = '```json action\n{"tool": "clock", "parameters": {"zone": "UTC"}}\n```'
+
+    place = Place(block, "It is noon.", settings=Settings(mode="force", marks="fixed"))
+
+    assert message(run(place.ask({"messages": said()})))["content"] == "It is noon."
+    assert place.clock.ran == [{"zone": "UTC"}]
+
+
+@pytest.mark.requirement("R-F27")
+def test_a_client_that_leaves_cancels_the_tool() -> None:
+    async def leave() -> None:
+        tool = Hanging()
+        place = Place(clock_call(), "never", tools=[tool])
+        gone = asyncio.Event()
+        body = json.dumps({"model": "m", "messages": said()}).encode()
+        incoming = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def receive() -> Any:
+            if incoming:
+                return incoming.pop()
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(_: Any) -> None:
+            raise AssertionError("nobody is there")
+
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/v1/chat/completions",
+            "raw_path": b"/v1/chat/completions",
+            "query_string": b"",
+            "scheme": "http",
+            "headers": [(b"host", b"127.0.0.1:1"), (b"authorization", f"Bearer {place.key}".encode())],
+        }
+        task = asyncio.ensure_future(place.app(scope, receive, send))
+        await tool.began.wait()
+        gone.set()
+        await task
+        await asyncio.wait_for(tool.cancelled.wait(), 5)
+
+    run(leave())
+
+
+def test_the_tools_are_closed_with_the_gateway() -> None:
+    class Held:
+        closed = False
+
+        async def close(self) -> None:
+            self.closed = True
+
+    async def close() -> bool:
+        held = Held()
+        loop = LoopTools([Clock()], held=[held])
+        gateway = Gateway([line("up", Scripted("x"))], Capabilities(), MemoryState(), b"secret", loops={"one": loop})
+        await gateway.close()
+        return held.closed
+
+    assert run(close())
