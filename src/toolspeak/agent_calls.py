@@ -88,7 +88,9 @@ def approval_of(approve: Approve | Approval | None) -> Approval | None:
     async def ask(question: Question) -> Consent:
         answer = approve(question) if _is_async(approve) else await in_thread(lambda: approve(question))
         said = await answer if inspect.isawaitable(answer) else answer
-        return said if isinstance(said, str) else "once" if said is True else "deny"
+        if isinstance(said, bool):
+            return "once" if said else "deny"
+        return cast("Consent", said)
 
     return Approval(ask)
 

@@ -214,8 +214,8 @@ class Work:
             final = output.final
             result = ToolResult(call.id, output.content, call.name, output.error, output.parts)
         seconds = time.monotonic() - began
+        rounds.ran(Ran(result, seconds, final))  # first, since the next line may be the last that is carried out
         await committed(self._journal.finish(result, seconds))
-        rounds.ran(Ran(result, seconds, final))
         how = "failed" if result.error else "ready"
         _log.info("round %d: result %s: %s (%.1f s)", execute.number, how, call.name, seconds)
         self._tell(ResultReady(call, result, seconds))
