@@ -17,7 +17,7 @@ from .core.strategy import Settings
 from .errors import UsageError
 from .protocols import openai_chat
 from .protocols.common import ROUTING_FIELDS
-from .state import State
+from .state import SharedState, State
 
 __all__ = ["Conversation", "request_of"]
 
@@ -101,6 +101,18 @@ class Conversation:
 
     def __init__(self, state: State) -> None:
         self._state = state
+        self._shared = state if isinstance(state, SharedState) else None
+
+    async def warm(self, tenant: str, call_ids: Iterable[str] = (), items: Iterable[str] = ()) -> None:
+        """Have what belongs to these calls and names at hand, where many processes share one memory."""
+        if self._shared is not None:
+            calls = (_key(tenant, call_id) for call_id in call_ids)
+            await self._shared.warm((*calls, *(_item_key(tenant, name) for name in items)))
+
+    async def settle(self) -> None:
+        """Wait until every process can go on with what was kept."""
+        if self._shared is not None:
+            await self._shared.settle()
 
     def remember(self, tenant: str, request: Request, call_ids: Iterable[str]) -> None:
         """Keep the tools of the calls that have just been made."""
@@ -122,11 +134,11 @@ class Conversation:
 
     def keep_item(self, tenant: str, name: str, item: JSONObject) -> None:
         """Keep a part of an answer under its name."""
-        self._state.put(f"items/{tenant}/{name}", item, _REMEMBERED)
+        self._state.put(_item_key(tenant, name), item, _REMEMBERED)
 
     def item(self, tenant: str, name: str) -> JSONObject | None:
         """The part of an earlier answer that has this name."""
-        return self._state.get(f"items/{tenant}/{name}")
+        return self._state.get(_item_key(tenant, name))
 
     def _remembered(self, tenant: str, request: Request) -> tuple[Tool, ...]:
         for message in reversed(request.messages):
@@ -135,6 +147,10 @@ class Conversation:
                 if isinstance(kept, str):
                     return _TOOLS.decode(kept)
         return ()
+
+
+def _item_key(tenant: str, name: str) -> str:
+    return f"items/{tenant}/{name}"
 
 
 def _key(tenant: str, call_id: str) -> str:

@@ -14,16 +14,20 @@ import tempfile
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 import msgspec
 
 from .errors import ConfigError, UsageError
 
-__all__ = ["Clock", "FileState", "MemoryState", "State"]
+__all__ = ["Clock", "FileState", "MemoryState", "SharedState", "State", "near_state", "open_memory", "open_state"]
+
+#: What gives the seam a database; it stands above this module, and is imported when a database is named.
+_DATABASES = "toolspeak.store.shared"
 
 #: Seconds since the epoch. Wall-clock time, since expiry is shared between processes and outlives them.
 Clock: TypeAlias = Callable[[], float]
@@ -61,6 +65,19 @@ class State(Protocol):
 
     def keys(self, prefix: str = "") -> list[str]:
         """The keys of living values, sorted."""
+        ...
+
+
+@runtime_checkable
+class SharedState(State, Protocol):
+    """State that many processes share, with what this one uses at hand: nobody waits who has told it in time."""
+
+    async def warm(self, keys: Iterable[str]) -> None:
+        """Have these values at hand."""
+        ...
+
+    async def settle(self) -> None:
+        """Wait until others can see everything that was put."""
         ...
 
 
@@ -254,6 +271,34 @@ class FileState:
     def _unusable(self, verb: str, error: OSError) -> ConfigError:
         message = f"cannot {verb} the state file `{self.path}`: {error.strerror or error}"
         return ConfigError(message, hint="make it accessible, or name another one with TOOLSPEAK_STATE_FILE")
+
+
+def open_state(url: str) -> State:
+    """The state in a database. Every method waits for it.
+
+    Raises:
+        ConfigError: the URL cannot be used, or a package is missing.
+        StoreError: the database cannot be opened.
+    """
+    return _databases().state(url)
+
+
+def near_state(url: str) -> State:
+    """The same for those who must not wait: read from a copy that is renewed in the background, written there too."""
+    return _databases().near(url)
+
+
+def open_memory(url: str) -> State:
+    """What many processes remember together: each has what it used last at hand, and the rest in a database."""
+    return _databases().memory(url)
+
+
+def _databases() -> Any:
+    try:
+        return import_module(_DATABASES)
+    except ImportError as error:
+        hint = "pip install 'toolspeak[agent]'; for PostgreSQL 'toolspeak[postgres]'"
+        raise ConfigError(f"a database needs the package `{error.name}`", hint=hint) from None
 
 
 if sys.platform == "win32":

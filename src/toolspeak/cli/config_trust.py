@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from ..config import PROJECT_FILE, load, trust, untrust
+from ..state import FileState
 from .config import usage_errors
 
 __all__ = ["command"]
@@ -36,7 +37,7 @@ def command(revoke: bool, as_list: bool, file: str) -> None:
     path = Path(file)
     with usage_errors():
         # The file in question has no say in this.
-        state = load(project=False).state()
+        state = FileState(load(project=False).state_file)
         if as_list:
             for key in state.keys("trust:"):
                 click.echo(key.removeprefix("trust:"))

@@ -161,18 +161,17 @@ def command(
     from ..server.operation import Operation
     from ..server.run import Manner, gateway_from, guard_from, model_here, serve
     from ..server.spans import spans
-    from ..state import MemoryState
 
-    memory = MemoryState()
     reader = _Reader({name: value for name, value in settings.items() if value}, upstream, model)
     set_up(lambda: reader.secrets, getattr(logging, log.log_level.upper()), log.log_format, access=log.access_log)
 
     with usage_errors():
         config = reader.read()
+        memory = config.memory()
         here = model_here(config, upstream, model)
         running = prepare(config, here) if here is not None else ""
         guard = guard_from(
-            Keys(config.state()), address.host, frozenset(address.allow_host), required=address.require_key
+            Keys(config.state(near=True)), address.host, frozenset(address.allow_host), required=address.require_key
         )
         gateway = gateway_from(config, upstream, model, auth, memory)
         if running and manner.workers > 1:

@@ -16,7 +16,7 @@ from ..core.capability import Overrides, Profile, Provider, builtin_table, capab
 from ..core.model import JSONObject, JSONValue, Note
 from ..core.strategy import Settings
 from ..errors import ConfigError
-from ..state import FileState, State
+from ..state import FileState, MemoryState, State, near_state, open_memory, open_state
 from .proxies import route_for
 from .values import (
     DEFAULTS,
@@ -55,6 +55,8 @@ class Config:
     state_file: Path
     #: Where what can be fetched again is kept.
     cache_folder: Path
+    #: Where what cannot be fetched again is kept.
+    data_folder: Path
 
     def __repr__(self) -> str:
         return f"<Config from {', '.join(layer.where or layer.source for layer in self._layers)}>"
@@ -129,9 +131,25 @@ class Config:
                 sources.append(("env" if layer.source == "env" else "config", overrides))
         return tuple(sources)
 
-    def state(self) -> FileState:
-        """The state file."""
-        return FileState(self.state_file)
+    @property
+    def store(self) -> str:
+        """The URL of the database of sessions."""
+        return str(self._value("store")) or f"sqlite:///{self.data_folder / 'sessions.db'}"
+
+    def state(self, *, near: bool = False) -> State:
+        """Where the little that must be remembered is kept: the database, if one is named, else the state file.
+
+        With `near`, for those who must not wait for a database: what others change is seen about a second later.
+        """
+        url = str(self._value("store"))
+        if not url:
+            return FileState(self.state_file)
+        return near_state(url) if near else open_state(url)
+
+    def memory(self) -> State:
+        """Where a server remembers conversations: in the database, if one is named, else in its own memory."""
+        url = str(self._value("store"))
+        return open_memory(url) if url else MemoryState()
 
     def secret(self, state: State) -> Secret:
         """What nonces are made from: the one that is set, else one that all processes share through the state."""
@@ -239,7 +257,7 @@ class Config:
         column = column or name
         if column in SECRETS:
             value = repr(Secret(value)) if value else ""
-        elif column == "base_url":
+        elif column in ("base_url", "store"):
             value = shown_url(str(value))
         return Setting(name, value, origin)
 

@@ -59,7 +59,8 @@ def load(
     if project:
         files.insert(0, _project_layer(cwd or Path.cwd(), _state_file((*stronger, user), environment), notes))
     layers = (*stronger, *files)
-    return Config(layers, tuple(notes), environment, _state_file(layers, environment), _folder(environment, "CACHE"))
+    folders = (_folder(environment, "CACHE"), _folder(environment, "DATA"))
+    return Config(layers, tuple(notes), environment, _state_file(layers, environment), *folders)
 
 
 def _environment_layer(environment: Mapping[str, str], notes: list[Note]) -> Layer:
@@ -227,10 +228,10 @@ def _state_file(layers: tuple[Layer, ...], environment: Mapping[str, str]) -> Pa
 
 
 #: Where files of a kind lie if nobody says otherwise.
-_USUAL = {"CACHE": ".cache", "CONFIG": ".config", "STATE": ".local/state"}
+_USUAL = {"CACHE": ".cache", "CONFIG": ".config", "DATA": ".local/share", "STATE": ".local/state"}
 
 
-def _folder(environment: Mapping[str, str], kind: Literal["CACHE", "CONFIG", "STATE"]) -> Path:
+def _folder(environment: Mapping[str, str], kind: Literal["CACHE", "CONFIG", "DATA", "STATE"]) -> Path:
     """The user's folder for files of that kind."""
     home = Path(environment.get("HOME") or Path.home())
     default = home / _USUAL[kind]

@@ -58,7 +58,7 @@ Limit: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 #: What a file in the working directory may set without being trusted. These change how calls are asked for and
 #: read, at most at the cost of a bounded number of requests. Left out on purpose: where requests and keys go
 #: (`base_url`, `protocol`, keys, `[upstreams]`, `[aliases]`), code that is loaded (`load_plugins`), files that are
-#: read or written (`adapter`, `state_file`), and what protects against forged calls (`marks`, `secret`).
+#: read or written (`adapter`, `state_file`, `store`), and what protects against forged calls (`marks`, `secret`).
 HARMLESS = frozenset({"model", *Settings.__struct_fields__, *Profile.__struct_fields__} - {"marks"})
 
 PROJECT_FILE = "toolspeak.toml"
@@ -165,6 +165,9 @@ class Own(msgspec.Struct, frozen=True):
     load_plugins: str = "all"
     #: Where the little that must be remembered is kept; empty: in the user's state folder.
     state_file: str = ""
+    #: The database of sessions, and of what proxies share: `sqlite:///path` or `postgresql://...`; empty: sessions are
+    #: in a file of the user's data folder, and nothing is shared.
+    store: str = ""
 
 
 class UpstreamRow(msgspec.Struct, frozen=True):

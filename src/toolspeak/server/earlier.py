@@ -1,54 +1,145 @@
-"""Parts of earlier answers, for clients that name them instead of sending them again.
+"""Earlier answers, for clients that name them instead of sending them again.
 
-OpenAI keeps what it answered, and the AI SDK relies on that: it sends `item_reference` in place of a text that the
-model wrote before. So the items of an answer are kept for a while under their ids, unless the client says `store:
-false`; each tenant finds its own only. Whole responses (`previous_response_id`) are not kept. Above: `exchange`.
-Below: `conversation`.
+OpenAI keeps what it answered, and its clients rely on that: they send `previous_response_id` in place of the whole
+conversation, or `item_reference` in place of a text that the model wrote before. So answers and their items are kept
+for a while under their ids, unless the client says `store: false`; each tenant finds its own only. A response is kept
+as what was new in it and the ids of those before it, so a conversation takes room in proportion to its length. Above:
+`exchange`. Below: `conversation`.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 import msgspec
 
 from ..conversation import Conversation
 from ..core.model import JSONObject, JSONValue, Request, is_array, is_object
+from ..errors import UsageError
+from .loop_memory import names_of
 
-__all__ = ["keep", "with_items"]
+__all__ = ["Earlier"]
 
+_log = logging.getLogger("toolspeak.server")
 #: The one protocol whose clients do that.
 _FACE = "openai_responses"
 _REFERENCE = "item_reference"
+_PREVIOUS = "previous_response_id"
+#: Responses before one: longer conversations are summed up long before.
+_LONGEST_PATH = 1000
 
 
-def keep(conversation: Conversation, tenant: str, face: str, request: Request, answer: bytes) -> None:
-    """Keep the items of an answer; `answer` is all of it, or the end of a stream."""
-    if face != _FACE or request.options.extra.get("store") is False:
-        return
-    # The last event of a stream holds the whole response. JSON has no line breaks, so nothing inside can pose as one.
-    data = answer[answer.rfind(b"\ndata: ") + len(b"\ndata: ") :] if request.stream else answer
-    for item in _output(data):
-        name = item.get("id")
-        if isinstance(name, str) and name:
-            conversation.keep_item(tenant, name, item)
+class _Kept(msgspec.Struct, frozen=True):
+    """A response as it is kept."""
+
+    #: What was sent with its request, and what came of it.
+    input: list[JSONValue]
+    output: list[JSONObject]
+    #: The ids of those before it, the oldest first.
+    path: list[str]
 
 
-def _output(data: bytes) -> list[JSONObject]:
-    body: JSONValue = msgspec.json.decode(data)
-    response = body.get("response", body) if is_object(body) else None
-    output = response.get("output") if is_object(response) else None
-    return [item for item in output if is_object(item)] if is_array(output) else []
+class Earlier:
+    """What one request means of earlier answers, and what later ones may mean of it."""
+
+    def __init__(self, conversation: Conversation, tenant: str, face: str, said: Mapping[str, JSONValue]) -> None:
+        self._conversation = conversation
+        self._tenant = tenant
+        self._ours = face == _FACE
+        self._said = said
+        self._path: list[str] = []
+        #: The id of the response that this one goes on from, if it was found.
+        self.previous = ""
+
+    async def expanded(self) -> Mapping[str, JSONValue]:
+        """The request with everything that it names; a name that nobody knows stays."""
+        said = await self._with_items(self._said)
+        previous = said.get(_PREVIOUS)
+        before = await self._conversation_until(previous) if isinstance(previous, str) and previous else None
+        self._said = said
+        if before is None:
+            return said
+        self.previous = str(previous)
+        rest = {name: value for name, value in said.items() if name != _PREVIOUS}
+        return {**rest, "input": [*before, *_items(said)]}
+
+    async def warm(self, request: Request) -> None:
+        """Have at hand what the turn will ask for."""
+        results = (result.id for message in request.messages for result in message.results)
+        await self._conversation.warm(self._tenant, results, names_of(request.messages))
+
+    async def keep(self, request: Request, answer: bytes) -> None:
+        """Keep an answer; `answer` is all of it, or the end of a stream. Others can go on with it then."""
+        if self._ours and request.options.extra.get("store") is not False:
+            # The last event of a stream holds the whole response. JSON has no line breaks, so nothing inside can pose
+            # as one.
+            data = answer[answer.rfind(b"\ndata: ") + len(b"\ndata: ") :] if request.stream else answer
+            body: JSONValue = msgspec.json.decode(data)
+            response = body.get("response", body) if is_object(body) else None
+            if is_object(response):
+                self._keep_response(response)
+        await self._conversation.settle()
+
+    def _keep_response(self, response: JSONObject) -> None:
+        output = response.get("output")
+        items = [item for item in output if is_object(item)] if is_array(output) else []
+        for item in items:
+            self._put(item.get("id"), item)
+        name = response.get("id")
+        if isinstance(name, str) and response.get("status") != "failed" and len(self._path) < _LONGEST_PATH:
+            self._put(_name(name), msgspec.to_builtins(_Kept(_items(self._said), items, self._path)))
+
+    def _put(self, name: JSONValue, value: JSONObject) -> None:
+        try:
+            if isinstance(name, str) and name:
+                self._conversation.keep_item(self._tenant, name, value)
+        except UsageError as error:  # too large: whoever names it is told that it is not kept
+            _log.warning("an answer is not kept: %s", error)
+
+    async def _with_items(self, said: Mapping[str, JSONValue]) -> Mapping[str, JSONValue]:
+        items = said.get("input")
+        if not is_array(items):
+            return said
+        await self._conversation.warm(self._tenant, items=[name for item in items if (name := _referred(item))])
+        return {**said, "input": [self._found(item) for item in items]}
+
+    def _found(self, item: JSONValue) -> JSONValue:
+        name = _referred(item)
+        return (self._conversation.item(self._tenant, name) if name else None) or item
+
+    async def _conversation_until(self, previous: str) -> list[JSONValue] | None:
+        """Everything up to a response and with it; None where a part of it is not kept (any more)."""
+        last = await self._kept([previous])
+        if not last:
+            return None
+        before = await self._kept(last[0].path)
+        if len(before) != len(last[0].path):
+            return None
+        self._path = [*last[0].path, previous]
+        return [item for kept in (*before, *last) for item in (*kept.input, *kept.output)]
+
+    async def _kept(self, ids: list[str]) -> list[_Kept]:
+        await self._conversation.warm(self._tenant, items=map(_name, ids))
+        found = (self._conversation.item(self._tenant, _name(each)) for each in ids)
+        return [msgspec.convert(each, _Kept) for each in found if each is not None]
 
 
-def with_items(conversation: Conversation, tenant: str, said: Mapping[str, JSONValue]) -> Mapping[str, JSONValue]:
-    """The request with the items that it names; a name that nobody knows stays."""
-    items = said.get("input")
-    return {**said, "input": [_found(conversation, tenant, item) for item in items]} if is_array(items) else said
+def _name(response: str) -> str:
+    return f"responses/{response}"
 
 
-def _found(conversation: Conversation, tenant: str, item: JSONValue) -> JSONValue:
+def _items(said: Mapping[str, JSONValue]) -> list[JSONValue]:
+    """The input of a request as a list."""
+    given = said.get("input")
+    if is_array(given):
+        return given
+    return [{"role": "user", "content": given}] if isinstance(given, str) else []
+
+
+def _referred(item: JSONValue) -> str:
+    """The name that stands in place of an item; empty: it is one."""
     if not is_object(item) or item.get("type", _REFERENCE) != _REFERENCE or "role" in item:
-        return item
+        return ""
     name = item.get("id")
-    return (conversation.item(tenant, name) if isinstance(name, str) else None) or item
+    return name if isinstance(name, str) else ""

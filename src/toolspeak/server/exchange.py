@@ -25,7 +25,7 @@ from ..turn import error_after
 from ..turn_maker import MadeTurn
 from .asgi import ClientGone, Headers, Receive, Scope, Send, error_headers, read_body, respond
 from .auth import NOBODY, Caller
-from .earlier import keep, with_items
+from .earlier import Earlier
 from .faces import Encoder, Face
 from .gateway import Gateway, Target
 from .limits import check_request, ignored_routing, read_object
@@ -110,6 +110,8 @@ class Exchange:
         #: While somebody else than the turn itself writes: set when that is over.
         self._floor: asyncio.Event | None = None
         self._watcher: asyncio.Task[None] | None = None
+        #: What the request means of earlier answers.
+        self._earlier: Earlier | None = None
 
     async def answer(self, fields: Mapping[str, JSONValue], caller: Caller = NOBODY) -> None:
         """Answer the request. `fields` are what the path says about it."""
@@ -124,8 +126,11 @@ class Exchange:
             if caller.admin:
                 target = with_settings(target, self._scope)
             self.tenant = target.tenant
+            self._earlier = earlier = Earlier(target.maker.conversation, self.tenant, self._face.name, said)
             if self._face.needs_store(request):
-                request = self._face.decode(with_items(target.maker.conversation, self.tenant, said), **fields)
+                request = self._face.decode(await earlier.expanded(), **fields)
+                check_request(request, len(self.body))
+            await earlier.warm(request)
             if self._face.loads and not request.messages and target.maker.reached.protocol != _LOADING:
                 await self._loaded(request)
                 return
@@ -135,7 +140,7 @@ class Exchange:
             made = self._gateway.make(target, asked, caller, seen)
             self.asked, self.protocol = made.request, target.maker.reached.protocol
             self._face.check(request, made.plan.kind, self.protocol)
-            await self._watched(made, target, request)
+            await self._watched(made, target, _going_on(request, earlier.previous))
         except ToolspeakError as error:
             await self._refuse(error)
         except Exception:  # a mistake of ours: the client hears of it in its own protocol, we read it in the log
@@ -236,7 +241,7 @@ class Exchange:
         reply = msgspec.structs.replace(fold(events), requests=outcome.requests, warnings=outcome.warnings)
         target.maker.conversation.remember(target.tenant, made.request, [call.id for call in reply.calls])
         body = self._face.reply(reply, request, **naming)
-        keep(target.maker.conversation, target.tenant, self._face.name, made.request, body)
+        await self._keep_for_later(made.request, body)
         self._started = True
         await respond(self._send, 200, body, headers=self._extension(made))
 
@@ -268,9 +273,13 @@ class Exchange:
         # Before the client can ask about them.
         target.maker.conversation.remember(target.tenant, made.request, ids)
         end = encoder.encode(last) + encoder.close(self._told(made))
-        keep(target.maker.conversation, target.tenant, self._face.name, made.request, end)
+        await self._keep_for_later(made.request, end)
         await self._begin(made)
         await self._write(end, more=False)
+
+    async def _keep_for_later(self, request: Request, answer: bytes) -> None:
+        assert self._earlier is not None
+        await self._earlier.keep(request, answer)
 
     # ---- writing
 
@@ -332,3 +341,11 @@ class Exchange:
             return
         failure = outcome.failure.message if outcome.failure is not None else ""
         self.record = Record(*about, outcome.requests, outcome.warnings, failure, outcome.trace, tuple(self._notes))
+
+
+def _going_on(request: Request, previous: str) -> Request:
+    """The request as its answer repeats it: with the name of the response that it goes on from."""
+    if not previous:
+        return request
+    extra = {**request.options.extra, "previous_response_id": previous}
+    return msgspec.structs.replace(request, options=msgspec.structs.replace(request.options, extra=extra))

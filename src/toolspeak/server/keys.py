@@ -16,7 +16,7 @@ import msgspec
 
 from ..core.capability import matching
 from ..errors import UsageError
-from ..state import Clock, FileState, State
+from ..state import Clock, State
 
 __all__ = ["PREFIX", "Key", "Keys"]
 
@@ -65,7 +65,7 @@ class Keys:
         self._state = state
         self._clock = clock
         #: By their hashes, the keys that were found in a version of the state, where it can tell its version.
-        self._version: Callable[[], object] = state.version if isinstance(state, FileState) else _unknown
+        self._version: Callable[[], object] = getattr(state, "version", _unknown)
         self._found: dict[str, Key] = {}
         self._found_in: object = None
 

@@ -16,7 +16,7 @@ from ..core.expansion import messages_of
 from ..core.model import Message, TextPart, ToolCall
 from ..core.record import Answer, Round
 
-__all__ = ["LoopMemory"]
+__all__ = ["LoopMemory", "names_of"]
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -73,3 +73,8 @@ class LoopMemory:
 
 def _name(call_id: str) -> str:
     return f"rounds/{call_id}"
+
+
+def names_of(messages: Sequence[Message]) -> Iterator[str]:
+    """The names under which something of these messages may be kept."""
+    return (_name(call.id) for message in messages for call in message.calls)

@@ -15,7 +15,7 @@ from ..plugins import Plugins
 from ..probe import Probes
 from ..probe_store import ProbeStore
 from ..reach import codec_of, reach
-from ..state import MemoryState, State
+from ..state import State
 from ..upstreams.choice import service
 from ..upstreams.codecs import codec
 from ..upstreams.connection import Timeouts
@@ -59,17 +59,20 @@ def gateway_from(
     elif model:
         raise UsageError("one model for everybody needs one upstream", hint="give --upstream too, or an alias")
     secret = config.secret(config.state()).reveal().encode()
-    # Not in the file: what is remembered of conversations changes with every call, and ends with the process.
-    own = memory if memory is not None else MemoryState()
-    probes = Probes(known, ProbeStore(config.state()))
+    # Not in the file: what is remembered of conversations changes with every call. Where a database is named, all
+    # processes that share it remember together; otherwise it ends with the process.
+    own = memory if memory is not None else config.memory()
+    probes = Probes(known, ProbeStore(config.state(near=True)))
     return Gateway(lines, known, own, secret, aliases, probes)
 
 
 def _named(config: Config, upstream: str, model: str) -> str:
     """The model that is meant where there is one upstream, with its provider; nothing said: the one that runs here."""
+    from ..upstreams.hub import runs_here
+
     elsewhere = upstream or config.base_url
     name = model or config.model or ("openai:" if elsewhere else "embedded:")
-    if name.endswith(".gguf") and not name.startswith("embedded:") and not elsewhere:
+    if not elsewhere and not name.startswith("embedded:") and runs_here(name):
         return f"embedded:{name}"
     return name if ":" in name else f"openai:{name}"
 
