@@ -138,7 +138,7 @@ REQUIREMENTS: dict[str, str] = {
     "R-F31": "A worker that dies takes nobody along and is replaced.",
     "R-F36": "Calls without results and results without calls are repaired wherever a history is told.",
     "R-F46": "An upstream that streams when it was not asked to, or does not when it was, is understood.",
-    "R-F47": "An upstream that refuses tools is asked without them, in the same turn.",
+    "R-F47": "An upstream that refuses tools, a system message or a field of ours is asked without it, in the same turn.",
     "R-LEAKS": "Faulty exchanges leave no connection, task or memory behind.",
     "R-F1": "A busy upstream that says when to come back is asked again then, within the deadline, twice at most.",
     "R-F2": "A busy upstream that does not say when is asked again after a growing pause with jitter.",

@@ -267,20 +267,35 @@ def test_a_400_about_the_choice_says_nothing_about_tools():
     assert asyncio.run(talk()) == "probe"
 
 
-def test_an_upstream_that_refuses_a_system_message_gets_no_other():
+@pytest.mark.requirement("R-F47")
+def test_an_upstream_that_refuses_a_system_message_is_asked_again_at_once_and_gets_no_other():
     upstream = able_upstream(Able(native="ignores", system="rejects"))
 
-    async def talk() -> Any:
+    async def talk() -> list[Any]:
         async with client_of(upstream, probe="off") as client:
-            with pytest.raises(UpstreamError):
-                await client.chat(QUESTION, TOOLS)
-            return await client.chat(QUESTION, TOOLS)
+            return [await client.chat(QUESTION, TOOLS) for _ in range(2)]
 
-    assert asyncio.run(talk()).calls
+    replies = asyncio.run(talk())
+    assert [(len(reply.calls), reply.requests) for reply in replies] == [(1, 2), (1, 1)]
+    assert "system_role_refused" in [note.code for note in replies[0].notes]
     assert [[message.role for message in request.messages] for request in upstream.requests] == [
         ["system", "user"],
         ["user"],
+        ["user"],
     ]
+
+
+def test_an_upstream_that_refuses_a_system_message_gets_the_callers_own_by_the_user():
+    upstream = able_upstream(Able(native="ignores", system="rejects"))
+    question: list[Any] = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello."}]
+
+    async def talk() -> Any:
+        async with client_of(upstream, probe="off") as client:
+            return await client.chat(question, TOOLS, plan="decision")
+
+    assert asyncio.run(talk()).requests == 3
+    (final,) = upstream.requests[-1].messages
+    assert (final.role, final.text) == ("user", "Be brief.\n---\n\nHello.")
 
 
 @pytest.mark.requirement("D5", "D7")

@@ -11,6 +11,7 @@ the turn out and hands out a reply, or the events as they come. Above: agent, se
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from types import TracebackType
@@ -36,6 +37,7 @@ from .reach import Model, reach
 from .state import MemoryState, State
 from .turn import AnyTurn, error_after
 from .turn_maker import TurnMaker, checked_templates
+from .upstreams.seam import DEADLINE
 
 __all__ = ["AsyncClient", "AsyncStream", "Client", "Stream"]
 
@@ -91,6 +93,7 @@ class AsyncStream:
         if self._reader is not None:
             raise UsageError("the stream is being read already", hint="read it in one place")
         self._reader = task = asyncio.current_task()
+        known = DEADLINE.set(math.inf if self._deadline is None else self._deadline)
         try:
             async with asyncio.timeout_at(self._deadline):
                 return await anext(self._batches, None)
@@ -103,6 +106,7 @@ class AsyncStream:
                 raise
             return None
         finally:
+            DEADLINE.reset(known)
             self._reader = None
             if self._closed is not None:
                 self._closed.set()

@@ -17,6 +17,7 @@ from contextlib import aclosing, suppress
 from typing import Protocol
 
 from .core.capability import Capabilities, Profile
+from .core.concessions import refuses_system
 from .core.engine import Outcome
 from .core.events import CallArgs, Event, Failure, Finish, ReasoningDelta, TextDelta
 from .core.model import JSONObject, Request
@@ -191,7 +192,9 @@ class Probes:
             self.begin(reached, settings)
 
     def _contradicted(self, place: Place, request: Request, plan: Plan, settings: Settings, outcome: Outcome) -> None:
-        if plan.emulation and plan.profile.system_role and _refuses_system(outcome.failure):
+        for conceded in outcome.conceded:
+            self._learn(place, conceded.fields, conceded.why)
+        if plan.emulation and plan.profile.system_role and refuses_system(outcome.failure):
             self._learn(place, {"system_role": False}, "the upstream refused a system message")
         if plan.kind != "native":
             return
@@ -305,11 +308,3 @@ class Probes:
         if task is not None and not task.done() and task.get_loop() is asyncio.get_running_loop():
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-
-
-def _refuses_system(failure: Failure | None) -> bool:
-    """Whether an upstream, or the template behind it, says that it takes no system message."""
-    if failure is None or failure.status not in (400, 422, 500):
-        return False
-    told = f"{failure.message} {failure.body}".lower()
-    return "system" in told and "role" in told

@@ -12,6 +12,7 @@ from typing import assert_never
 import msgspec
 
 from ..dialects.table import render_calls
+from .concessions import Concession
 from .constraint import decision_constraint, envelope_constraint, inline_constraint, wire_options
 from .contract import Contract, decision_contract, envelope_contract, estimate_tokens, inline_contract, place
 from .history import (
@@ -24,6 +25,7 @@ from .history import (
     stop_sequences,
     untrusted_texts,
     without_media,
+    without_system,
 )
 from .model import (
     JSONObject,
@@ -113,6 +115,12 @@ class Asking:
             return self._examples if phase == "decision" else ()
         return (*untrusted_texts(self._messages), *self._examples)
 
+    def concede(self, conceded: Concession) -> Plan:
+        """Do without something from now on; gives the plan that says so."""
+        profile = msgspec.structs.replace(self._plan.profile, **conceded.fields)
+        self._plan = msgspec.structs.replace(self._plan, profile=profile)
+        return self._plan
+
     # ---- requests
 
     def request(self, phase: PhaseName) -> Request:
@@ -128,7 +136,7 @@ class Asking:
             case "native" | "trial":
                 return self._native()
             case "final":
-                return self._bare(plain(self._messages, media=self._plan.profile.media), self._request.options)
+                return self._final()
             case "inline":
                 return self._inline()
             case "decision":
@@ -143,7 +151,19 @@ class Asking:
         tools, lost = transformed(self._request.tools, self._plan.profile.transform)
         shown = without_media(self._messages, self._plan.profile.media)
         self.notes.extend(note for note in (*lost, *shown.notes) if note not in self.notes)
-        return msgspec.structs.replace(self._request, messages=shown.messages, tools=tools, tool_choice=self._choice)
+        options = self._request.options
+        if not self._choice.parallel:  # what is too much is dropped in any case
+            options = msgspec.structs.replace(options, dispensable=("parallel_tool_calls",))
+        return msgspec.structs.replace(
+            self._request, messages=shown.messages, tools=tools, tool_choice=self._choice, options=options
+        )
+
+    def _final(self) -> Request:
+        profile = self._plan.profile
+        projected = plain(self._messages, media=profile.media)
+        if not profile.system_role:
+            projected = Projected(without_system(projected.messages), projected.notes)
+        return self._bare(projected, self._request.options)
 
     def _bare(self, projected: Projected, options: Options) -> Request:
         """The request without anything that speaks of tools."""
@@ -181,7 +201,11 @@ class Asking:
         projected = self._projected()
         messages = place(projected.messages, contract, system_role=plan.profile.system_role)
         grammar = self._grammar("inline")
-        options = msgspec.structs.replace(request.options, response_format=None, stop=self._stops(), grammar=grammar)
+        stops = self._stops()
+        ours = ("stop",) if stops and not request.options.stop else ()
+        options = msgspec.structs.replace(
+            request.options, response_format=None, stop=stops, grammar=grammar, dispensable=ours
+        )
         return self._bare(Projected(messages, projected.notes), options)
 
     def _stops(self) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ import msgspec
 
 from ..errors import UsageError
 from .asking import Asking
+from .concessions import Concession, concession
 from .events import (
     CallArgs,
     CallEnd,
@@ -92,6 +93,8 @@ class Outcome(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...]
     failure: Failure | None
     trace: Trace
+    #: What the upstream was found not to take.
+    conceded: tuple[Concession, ...] = ()
 
 
 class Done(msgspec.Struct, frozen=True):
@@ -169,6 +172,7 @@ class Engine:
         self._attempts: list[_Attempt] = []
         self._attempt: _Attempt | None = None
         self._retries = 0
+        self._conceded: list[Concession] = []
         self._aside = ("", False, 0)  # of the answer before: the text that has not left, and how much had by then
         self._reply_notes = 0  # notes about the requests that have been told
 
@@ -373,11 +377,17 @@ class Engine:
         return [Emit([note]), *self._ask(current.phase, request, text)]
 
     def _failed(self, current: _Attempt, failure: Failure) -> list[Action]:
+        phase = current.phase
         untouched = not current.raw and not current.events
-        following = self._following(current.phase.unsupported)
+        following = self._following(phase.unsupported)
         refused = failure.status in _REFUSING and "tool" in f"{failure.message} {failure.body}".lower()
         if following and untouched and refused and self._request.options.n == 1:
             return [Emit([Noted(Note("native_unsupported", failure.message[:_SHOWN]))]), *self._enter(following)]
+        conceded = concession(failure, current.request, self._plan.profile) if phase.emulates and untouched else None
+        if conceded is not None:
+            self._plan = self._asking.concede(conceded)
+            self._conceded.append(conceded)
+            return [Emit([Noted(Note(conceded.code, failure.message[:_SHOWN]))]), *self._enter(phase.name)]
         return self._answered_before(current, failure) or self._done(current, failure)
 
     def _answered_before(self, current: _Attempt, failure: Failure) -> list[Action]:
@@ -490,7 +500,9 @@ class Engine:
             policy=self._plan.policy,
             nonce=self._asking.nonce or "",
         )
-        return Outcome(len(self._attempts), tuple(self._warnings), failure, trace)
+        # What did not help was not what the upstream refused.
+        learned = () if failure is not None else tuple(self._conceded)
+        return Outcome(len(self._attempts), tuple(self._warnings), failure, trace, learned)
 
     def _why_no_call(self) -> str:
         """In one line, for people."""

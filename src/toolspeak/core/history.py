@@ -36,6 +36,7 @@ __all__ = [
     "tools_of_history",
     "untrusted_texts",
     "without_media",
+    "without_system",
 ]
 
 #: Every kind of media: a model that is not known to refuse one gets it.
@@ -366,6 +367,25 @@ def without_media(messages: tuple[Message, ...], media: Container[str]) -> Proje
         return msgspec.structs.replace(message, parts=parts, results=results)
 
     return Projected(tuple(map(message_of, messages)), tuple(notes))
+
+
+def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The conversation for a model without a system role: the user says what the system says."""
+    if not any(message.role == "system" for message in messages):
+        return messages
+    head = next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))
+    said = [message.text for message in messages[:head] if message.text]
+    told = [
+        msgspec.structs.replace(message, role="user") if message.role == "system" else message
+        for message in messages[head:]
+    ]
+    text = "\n\n".join(said)
+    if not text:
+        return tuple(told)
+    if not told or told[0].role != "user":
+        return (Message("user", (TextPart(text),)), *told)
+    begun = joined((TextPart(f"{text}\n---\n\n"), *told[0].parts))
+    return (msgspec.structs.replace(told[0], parts=begun), *told[1:])
 
 
 # ---- questions about a conversation

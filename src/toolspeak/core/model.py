@@ -210,6 +210,8 @@ class Options(msgspec.Struct, frozen=True):
     extra: JSONObject = {}
     #: Fields in the words of the upstream's own protocol, by whichever the request came: sent as they are.
     own: JSONObject = {}
+    #: Fields that are ours, by the words of OpenAI's protocols: an upstream that refuses one is asked without it.
+    dispensable: tuple[str, ...] = ()
 
 
 class Request(msgspec.Struct, frozen=True):

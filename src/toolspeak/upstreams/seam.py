@@ -7,8 +7,10 @@ everything it holds when it is closed. A body may ask again by itself only while
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
+from contextvars import ContextVar
 from typing import Protocol, TypeAlias
 
 from msgspec.structs import replace
@@ -18,6 +20,7 @@ from ..core.model import Request, Usage
 from ..errors import UpstreamError, UpstreamTimeout
 
 __all__ = [
+    "DEADLINE",
     "SHORT_BODY",
     "Batch",
     "Batches",
@@ -30,6 +33,9 @@ __all__ = [
     "settled",
     "shorten",
 ]
+
+#: When the caller of a turn stops waiting, by the clock of the event loop; infinite: never.
+DEADLINE: ContextVar[float] = ContextVar("toolspeak_deadline", default=math.inf)
 
 #: The events of one read.
 Batch: TypeAlias = Sequence[Event]

@@ -17,8 +17,9 @@ from .address import address, ends_with_version, header_lines, redacted, secrets
 from .answer import Answer, Source, answer_from, what_it_said
 from .codecs import codec
 from .connection import Timeouts
+from .refused import Refused, changed, note_of, refused_field
 from .retry import Budget, Retry, World, asked_wait, says_retry, wait_before
-from .seam import Batches, cleaned, cleaned_batch, error_of, failure_of, shorten
+from .seam import DEADLINE, Batches, cleaned, cleaned_batch, error_of, failure_of, shorten
 
 __all__ = ["Service"]
 
@@ -53,6 +54,7 @@ class Service:
         self._retry = retry or Retry()
         self._world = world or World()
         self._budget = Budget(self._retry.share)
+        self._fields = Refused(self._world.now)
         self._closed = False
         #: Notes that go with every answer.
         self._told = tuple(told)
@@ -97,14 +99,27 @@ class Service:
         payload = self._codec.encode(request)
         end = asyncio.get_running_loop().time() + self.timeouts.total
         notes: list[Event] = [Noted(note) for note in (*self._told, *self._codec.notes(request))]
+        without = self._fields.known(request)
+        if without:
+            payload = changed(payload, without)
+            notes += [Noted(note_of(field)) for field in without]
         self._budget.asked()
         attempt = 0
+        learned: tuple[str, ...] = ()
         while True:
             try:
                 answer, batch = await self._ask(request, payload, end, notes)
+                if learned:
+                    self._fields.remember(request, learned)
                 return answer, [*cleaned_batch(notes, self._clean), *batch] if notes else batch
             except UpstreamError as error:
-                wait = self._wait(error, attempt, end)
+                field = refused_field(error, payload, request)
+                if field and field not in learned:
+                    learned = (*learned, field)
+                    payload = changed(payload, (field,))
+                    notes.append(Noted(note_of(field)))
+                    continue
+                wait = self._wait(error, attempt, min(end, DEADLINE.get()))
                 if wait is None:
                     if attempt:
                         error.hint = error.hint or f"asked {attempt + 1} times"
