@@ -195,4 +195,20 @@ REQUIREMENTS: dict[str, str] = {
     ),
     "R-T14": "An MCP server can change, add or shadow no tool unnoticed, and ask nothing of the model or the person.",
     "R-E10": "A call with side effects that was made over untrusted content is put to a person each time.",
+    "F1": (
+        "An agent works in rounds until a model calls nothing more, says that it is done, is cancelled or fails, or a "
+        "limit is reached: then it summarises. What was finished is kept."
+    ),
+    "F2": "A round is kept as its calls, their results and the text before them; an answer as its final text and rounds.",
+    "F3": "A record expands into the messages of every protocol, as its SDK takes them.",
+    "F4": "Calls of one round run at the same time or in turn; results keep their order, and one failure loses no other.",
+    "F7": "An agent is cancelled at any moment and resumed later; nothing is done twice without consent.",
+    "F8": "Rounds, calls, results and the end can be read in the log and on the screen.",
+    "F9": "The same calls with the same results again and again are noticed, told to the model, and ended.",
+    "H2": "A person sees text as it streams, and rounds as they happen and in one line each afterwards.",
+    "R-E10": "A call that was made with foreign text before the model is known as such.",
+    "R-F34": "Of calls at the same time one may fail: every id is answered, in order.",
+    "R-F35": "After an interruption every call has a result, and what had begun is never begun again by itself.",
+    "R-F37": "A call that is made again carries the key of the first.",
+    "R-T15": "A model that calls for ever is stopped: by rounds, tokens, time, and by repeating itself.",
 }

@@ -78,7 +78,7 @@ def test_text_and_calls_are_run_and_asked_about_again_until_there_is_no_call():
     second = _asks(rounds, _results(execute))
     assert [message.role for message in second.messages[2:]] == ["assistant", "tool"]
     assert second.messages[2].text == "Let me look."
-    assert second.messages[3].results == (ToolResult("c1", "found", "look"),)
+    assert second.messages[3].results == (ToolResult("c1", "found"),)
     assert second.number == 2
 
     answer = _ends(rounds, _says("It is here."))
@@ -87,7 +87,7 @@ def test_text_and_calls_are_run_and_asked_about_again_until_there_is_no_call():
     assert answer.requests == 2
     assert answer.usage == Usage(20, 10)
     record = CallRecord(_look(id="c1"), "finished", False, ToolResult("c1", "found", "look"), 0.5)
-    assert answer.rounds == (Round("Let me look.", (record,)),)
+    assert answer.rounds == rounds.made == (Round("Let me look.", (record,)),)
 
 
 @pytest.mark.requirement("F1")

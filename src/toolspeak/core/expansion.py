@@ -15,7 +15,7 @@ import msgspec
 from ..errors import UsageError
 from ..protocols import anthropic, gemini, ollama, openai_chat, openai_responses
 from .model import JSONObject, Message, Request, TextPart, ToolResult
-from .record import Answer, Entry, Round, answered
+from .record import Answer, CallRecord, Entry, Round, answered
 
 __all__ = ["PROTOCOLS", "expand", "messages_of"]
 
@@ -31,6 +31,8 @@ _WRITERS: Mapping[str, tuple[Callable[[Request], bytes], tuple[str, ...]]] = {
 PROTOCOLS = tuple(_WRITERS)
 #: Some writers want to know of a model. Its name is in no field of the conversation.
 _ANY = "model"
+#: What a record says besides the common words is in those of no protocol, but where a message names one.
+_NEUTRAL = "record"
 
 
 def expand(entries: Iterable[Entry], protocol: str, *, split: bool = False) -> JSONObject:
@@ -43,7 +45,8 @@ def expand(entries: Iterable[Entry], protocol: str, *, split: bool = False) -> J
     if name not in _WRITERS:
         raise UsageError(f"the protocol `{protocol:.80}` is not spoken", hint=f"use one of {', '.join(PROTOCOLS)}")
     write, fields = _WRITERS[name]
-    body: JSONObject = msgspec.json.decode(write(Request(_ANY, messages_of(entries, split=split))))
+    request = Request(_ANY, messages_of(entries, split=split), protocol=_NEUTRAL)
+    body: JSONObject = msgspec.json.decode(write(request))
     return {field: body[field] for field in fields if field in body}
 
 
@@ -70,9 +73,7 @@ def _round(made: Round, split: bool) -> Iterator[Message]:
     elif made.text or calls:
         yield msgspec.structs.replace(_said(made, made.text), calls=calls)
     if calls:
-        yield Message(
-            "tool", results=tuple(_result(record.call.name, answered(record).result) for record in made.calls)
-        )
+        yield Message("tool", results=tuple(map(_result, made.calls)))
 
 
 def _said(step: Round | Answer, text: str) -> Message:
@@ -82,6 +83,8 @@ def _said(step: Round | Answer, text: str) -> Message:
     return Message("assistant", (TextPart(text),) if text else (), step.reasoning)
 
 
-def _result(name: str, result: ToolResult | None) -> ToolResult:
+def _result(record: CallRecord) -> ToolResult:
+    """The result of a call. Its name stands in the call; there are protocols that do not take it twice."""
+    result = answered(record).result
     assert result is not None  # `answered` gives one to every call
-    return result if result.name else msgspec.structs.replace(result, name=name)
+    return msgspec.structs.replace(result, name="") if result.name else result
