@@ -1,0 +1,67 @@
+// @ts-check
+/** The page as a whole: who is there, which part is shown. Each part is a module that is loaded when it is first opened. */
+
+import { ask, Refused } from "./api.js";
+import { h, put } from "./dom.js";
+import { signIn } from "./sign_in.js";
+import { startTheme } from "./theme.js";
+
+/**
+ * @typedef {object} About what the server can offer
+ * @property {string} version
+ * @property {boolean} recording
+ * @property {string[]} models
+ * @property {string[]} modes
+ * @property {string[]} plans
+ * @property {string[]} policies
+ * @property {string[]} dialects
+ */
+
+/** @typedef {{element: HTMLElement, show?: (rest: string) => void, hide?: () => void}} Part */
+
+/** @type {Record<string, (about: About) => Promise<Part>>} */
+const MAKERS = {
+  chat: async (about) => (await import("./chat.js")).makeChat(about),
+  inspector: async (about) => (await import("./inspector.js")).makeInspector(about),
+  models: async (about) => (await import("./models.js")).makeModels(about),
+  metrics: async (about) => (await import("./metrics.js")).makeMetrics(about),
+};
+const FIRST = "chat";
+
+const main = /** @type {HTMLElement} */ (document.getElementById("main"));
+/** @type {Map<string, Part>} */
+const parts = new Map();
+/** @type {About | undefined} */
+let about;
+/** @type {Part | undefined} */
+let current;
+
+/** Shows the part that the address names. */
+async function show() {
+  const [, name = "", rest = ""] = /^#\/([a-z]+)\/?(.*)$/.exec(location.hash) ?? [];
+  const chosen = name in MAKERS ? name : FIRST;
+  for (const link of document.querySelectorAll("nav a")) {
+    if (link.getAttribute("href") === `#/${chosen}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  try {
+    about ??= /** @type {About} */ (await ask("toolspeak/about"));
+    const part = parts.get(chosen) ?? (await MAKERS[chosen](about));
+    parts.set(chosen, part);
+    if (current !== part) {
+      current?.hide?.();
+      current = part;
+      put(main, part.element);
+      document.title = `${chosen[0].toUpperCase()}${chosen.slice(1)} · toolspeak`;
+    }
+    part.show?.(decodeURIComponent(rest));
+  } catch (error) {
+    current = undefined;
+    if (error instanceof Refused && error.status === 401) put(main, signIn(show));
+    else put(main, h("div", { class: "page" }, h("p", { class: "notice bad" }, `The server cannot be reached: ${error}`)));
+  }
+}
+
+startTheme(/** @type {HTMLElement} */ (document.getElementById("theme")));
+addEventListener("hashchange", show);
+show();

@@ -1,0 +1,118 @@
+// @ts-check
+/** One request in detail: what the client sent, what went upstream, what came back, what was made of it, and a replay. */
+
+import { drawAttempts } from "./attempts.js";
+import { disclosure, h, withCode } from "./dom.js";
+import { clock, compact, counted, day, span } from "./format.js";
+import { jsonText } from "./long_text.js";
+import { makeReplay } from "./replay.js";
+
+/**
+ * @typedef {{code: string, detail: string}} Note
+ * @typedef {{name: string, verdict: string, reason: string, dialect: string, arguments: unknown, evidence: Record<string, unknown>, notes: Note[]}} Candidate
+ * @typedef {{start: number, end: number, candidates: number[]}} Mark
+ * @typedef {object} Attempt one request that went upstream
+ * @property {string} phase
+ * @property {any} request
+ * @property {string} raw
+ * @property {string} reasoning
+ * @property {Candidate[]} candidates
+ * @property {Note[]} notes
+ * @property {string} finish_reason
+ * @property {{input_tokens: number, output_tokens: number}} usage
+ * @property {{kind: string, detail: string} | null} fault
+ * @property {Mark[]} marks
+ */
+
+/**
+ * @typedef {import("./inspector.js").Line & {
+ *   notes: Note[], protocol: string, changed: Record<string, unknown>, client: {body: unknown, fields: Record<string, unknown>},
+ *   trace: {plan: string, rule: string, why: string, why_no_call: string, contract_tokens: number, attempts: Attempt[]},
+ * }} Whole
+ */
+
+/**
+ * @param {Whole} one
+ * @param {import("./app.js").About} about
+ * @returns {HTMLElement}
+ */
+export function makeDetail(one, about) {
+  return h(
+    "article",
+    { class: "stack one" },
+    h("p", { class: "back" }, h("a", { href: "#/inspector" }, "← All requests")),
+    head(one),
+    timing(one),
+    notes(one),
+    h("section", { class: "stack" }, h("h2", {}, one.trace.attempts.length > 1 ? "What came back, attempt by attempt" : "What came back"), drawAttempts(one)),
+    disclosure("What the client sent", () => jsonText(one.client.body), { class: "section" }),
+    makeReplay(one, about),
+  );
+}
+
+/** @param {Whole} one */
+function head(one) {
+  const facts = [
+    one.face.replaceAll("_", " "),
+    one.tools === "none" ? "no tools" : `${one.tools} tools`,
+    counted(one.requests, "request upstream", "requests upstream"),
+    `${compact(one.input_tokens)} tokens in, ${compact(one.output_tokens)} out`,
+  ];
+  if (one.trace.contract_tokens) facts.push(`contract ${compact(one.trace.contract_tokens)} tokens`);
+  return h(
+    "header",
+    { class: "stack-tight" },
+    h("div", { class: "row" }, h("h1", {}, one.model || "no model"), one.plan && h("span", { class: "badge good" }, one.plan), one.replay_of && h("span", { class: "badge" }, "replay")),
+    h("p", { class: "soft small" }, h("time", { title: day(one.time) }, clock(one.time)), ` · ${facts.join(" · ")}`),
+    one.trace.why && h("p", { class: "small" }, withCode(one.trace.why), " ", h("code", { class: "soft" }, one.trace.rule)),
+    one.error && h("p", { class: "notice bad" }, one.error),
+    one.trace.why_no_call && h("p", { class: "notice" }, h("span", { class: "strong" }, "Why there was no call: "), withCode(one.trace.why_no_call)),
+    one.replay_of && h("p", { class: "small" }, "This repeats ", h("a", { href: `#/inspector/${one.replay_of}` }, "another request"), "."),
+    h("p", { class: "soft small" }, "id ", h("code", {}, one.id)),
+  );
+}
+
+/** @param {Whole} one the bar from the first to the last byte */
+function timing(one) {
+  const { whole, first, waited, added } = one.timing;
+  const rest = Math.max(0, whole - waited - added);
+  const parts = [
+    { name: "the model and its upstream", seconds: waited, class: "time-model" },
+    { name: "added by toolspeak", seconds: added, class: "time-own" },
+    { name: "the client took its time", seconds: rest, class: "time-client" },
+  ].filter((part) => part.seconds > whole / 200);
+  const bar = h(
+    "div",
+    { class: "time-bar", role: "img", "aria-label": `${span(whole)} in all, the first byte after ${span(first)}` },
+    parts.map((part) => {
+      const piece = h("span", { class: part.class });
+      piece.style.flexGrow = String(Math.max(part.seconds / whole, 0.004));
+      return piece;
+    }),
+  );
+  const mark = h("span", { class: "time-first" });
+  mark.style.left = `${whole ? Math.min(100, (first / whole) * 100) : 0}%`;
+  bar.append(mark);
+  return h(
+    "section",
+    { class: "stack-tight", "aria-label": "Time" },
+    bar,
+    h(
+      "ul",
+      { class: "legend small" },
+      parts.map((part) => h("li", {}, h("i", { class: part.class }), `${part.name}: ${span(part.seconds)}`)),
+      h("li", {}, h("i", { class: "time-first-key" }), `first byte after ${span(first)}`),
+    ),
+  );
+}
+
+/** @param {Whole} one */
+function notes(one) {
+  if (!one.warnings.length && !one.notes.length) return null;
+  return h(
+    "section",
+    { class: "stack-tight", "aria-label": "Warnings and notes" },
+    one.warnings.length > 0 && h("div", { class: "row" }, one.warnings.map((warning) => h("span", { class: "badge warn long" }, warning))),
+    one.notes.length > 0 && h("ul", { class: "notes small" }, one.notes.map((note) => h("li", {}, h("code", {}, note.code), " ", note.detail))),
+  );
+}

@@ -1,0 +1,192 @@
+// @ts-check
+/** The inspector: a live list of the requests through the server, filters, and one request in detail beside it. */
+
+import { ask } from "./api.js";
+import { makeDetail } from "./detail.js";
+import { h, labelled, put, select } from "./dom.js";
+import { clock, compact, counted, span } from "./format.js";
+import { Rows } from "./rows.js";
+
+/** Milliseconds between two looks at what is new, and the most requests that are held. */
+const EVERY = 1500;
+const MOST = 2000;
+const HEIGHT = 76;
+
+/**
+ * @typedef {object} Line one request
+ * @property {number} number
+ * @property {string} id
+ * @property {number} time
+ * @property {string} face
+ * @property {string} model
+ * @property {string} plan
+ * @property {string} tools
+ * @property {number} status
+ * @property {number} requests
+ * @property {number} retries
+ * @property {number} calls
+ * @property {number} candidates
+ * @property {number} repairs
+ * @property {string[]} warnings
+ * @property {string} error
+ * @property {string} why_no_call
+ * @property {string} replay_of
+ * @property {{whole: number, first: number, waited: number, added: number}} timing
+ * @property {number} input_tokens
+ * @property {number} output_tokens
+ */
+
+/**
+ * @param {import("./app.js").About} about
+ * @returns {import("./app.js").Part}
+ */
+export function makeInspector(about) {
+  /** @type {Line[]} */
+  let lines = [];
+  let newest = 0;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  let shown = false;
+
+  const filters = makeFilters(() => update());
+  const rows = new Rows({
+    label: "Requests, the newest first",
+    height: HEIGHT,
+    key: (/** @type {Line} */ line) => line.id,
+    draw: drawLine,
+    open: (line) => (location.hash = `#/inspector/${line.id}`),
+  });
+  const told = h("p", { class: "small soft rows-told" });
+  const detail = h("section", { class: "detail", "aria-label": "One request", tabindex: -1 });
+  const element = h(
+    "div",
+    { class: "inspector" },
+    h("section", { class: "requests", "aria-label": "Requests" }, filters.element, told, rows.element),
+    detail,
+  );
+
+  function update() {
+    const matching = lines.filter(filters.matches);
+    rows.items = matching;
+    told.textContent = about.recording
+      ? `${counted(matching.length, "request")}${matching.length < lines.length ? ` of ${lines.length}` : ""}`
+      : "This server keeps no requests: it was started with recording off.";
+  }
+
+  async function look() {
+    clearTimeout(timer);
+    try {
+      const { requests } = await ask(`toolspeak/requests?after=${newest}`);
+      if (requests.length) {
+        newest = requests[0].number;
+        lines = [...requests, ...lines].slice(0, MOST);
+        filters.learn(requests);
+        update();
+      }
+    } catch (error) {
+      told.textContent = `The list could not be renewed: ${/** @type {Error} */ (error).message}`;
+    }
+    if (shown) timer = setTimeout(look, document.hidden ? EVERY * 8 : EVERY);
+  }
+
+  /** @param {string} id */
+  async function open(id) {
+    rows.choose(id);
+    element.classList.toggle("has-one", Boolean(id));
+    if (!id) {
+      put(detail, h("div", { class: "nothing soft" }, h("p", {}, "Choose a request to see what was sent, what came back and what was made of it.")));
+      return;
+    }
+    try {
+      put(detail, makeDetail(await ask(`toolspeak/requests/${encodeURIComponent(id)}`), about));
+      detail.scrollTop = 0;
+    } catch (error) {
+      put(detail, h("p", { class: "notice bad" }, /** @type {Error} */ (error).message));
+    }
+  }
+
+  update();
+  return {
+    element,
+    show(rest) {
+      shown = true;
+      open(rest);
+      look();
+    },
+    hide() {
+      shown = false;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/**
+ * What to look for.
+ * @param {() => void} changed
+ */
+function makeFilters(changed) {
+  const model = select([], "every model", { change: changed });
+  const plan = select([], "every plan", { change: changed });
+  const kind = select(["with a warning", "with an error", "with a retry", "with a repair", "without a call"], "all", { change: changed });
+  /** @type {Record<string, (line: Line) => boolean>} */
+  const kinds = {
+    "": () => true,
+    "with a warning": (line) => line.warnings.length > 0,
+    "with an error": (line) => Boolean(line.error) || line.status >= 400,
+    "with a retry": (line) => line.retries > 0,
+    "with a repair": (line) => line.repairs > 0,
+    "without a call": (line) => Boolean(line.why_no_call),
+  };
+  const known = new Set();
+  const add = (/** @type {HTMLSelectElement} */ list, /** @type {string} */ name) => {
+    const key = `${list === model} ${name}`;
+    if (!name || known.has(key)) return;
+    known.add(key);
+    list.append(h("option", { value: name }, name));
+  };
+  return {
+    element: h("div", { class: "fields filters" }, labelled("Model", model), labelled("Plan", plan), labelled("Show", kind)),
+    /** @param {Line} line */
+    matches: (line) => (!model.value || line.model === model.value) && (!plan.value || line.plan === plan.value) && kinds[kind.value](line),
+    /** @param {Line[]} lines */
+    learn(lines) {
+      for (const line of lines) {
+        add(model, line.model);
+        add(plan, line.plan);
+      }
+    },
+  };
+}
+
+/**
+ * @param {Line} line
+ * @returns {(Node | string)[]}
+ */
+function drawLine(line) {
+  return [
+    h("div", { class: "row-top" }, h("span", { class: "row-model" }, line.model || "no model"), outcome(line)),
+    h(
+      "div",
+      { class: "row-bottom" },
+      [
+        clock(line.time),
+        line.plan || "refused",
+        span(line.timing.whole),
+        line.retries ? counted(line.retries, "retry", "retries") : "",
+        line.repairs ? counted(line.repairs, "repair") : "",
+        line.output_tokens ? `${compact(line.input_tokens + line.output_tokens)} tokens` : "",
+        line.replay_of ? "replay" : "",
+      ]
+        .filter(Boolean)
+        .join(" · "),
+    ),
+  ];
+}
+
+/** @param {Line} line */
+function outcome(line) {
+  if (line.error || line.status >= 400) return h("span", { class: "badge bad" }, `error ${line.status}`);
+  if (line.calls) return h("span", { class: "badge good" }, counted(line.calls, "call"));
+  if (line.tools === "none") return h("span", { class: "badge" }, "no tools");
+  return h("span", { class: "badge" }, "no call");
+}

@@ -1,0 +1,181 @@
+// @ts-check
+/**
+ * Markdown as DOM nodes. What a model writes can become a heading, a list, a table, code, emphasis or a link to a web
+ * page, and nothing else. Pictures are told by their names and never loaded. Every line is looked at once.
+ */
+
+import { h } from "./dom.js";
+
+/** Longer texts are shown as they are: nobody reads them for their headings, and each block costs time. */
+export const LONGEST = 200_000;
+/** In a longer line only plain text. */
+const LONGEST_LINE = 20_000;
+const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)/;
+const HEADING = /^ {0,3}(#{1,6}) +(.*)$/;
+const ITEM = /^( {0,8})([-*+]|\d{1,9}[.)]) +(.*)$/;
+const RULE = /^ {0,3}([-*_])( *\1){2,} *$/;
+const QUOTE = /^ {0,3}> ?(.*)$/;
+const DIVIDER = /^ {0,3}\|?( *:?-+:? *\|)+ *(:?-+:?)? *$/;
+
+/**
+ * A text as blocks.
+ * @param {string} text
+ * @returns {DocumentFragment}
+ */
+export function markdown(text) {
+  const place = document.createDocumentFragment();
+  const lines = text.split("\n");
+  for (let at = 0; at < lines.length; ) at = block(lines, at, place);
+  return place;
+}
+
+/**
+ * Reads one block and puts it into its place.
+ * @param {string[]} lines
+ * @param {number} at
+ * @param {ParentNode & Node} place
+ * @returns {number} the line behind it
+ */
+function block(lines, at, place) {
+  const line = lines[at];
+  if (!line.trim()) return at + 1;
+  const fence = FENCE.exec(line);
+  if (fence) return code(lines, at, fence[1], place);
+  const heading = HEADING.exec(line);
+  if (heading) {
+    place.append(h(`h${Math.min(heading[1].length + 2, 6)}`, {}, inline(heading[2])));
+    return at + 1;
+  }
+  if (RULE.test(line)) {
+    place.append(h("hr"));
+    return at + 1;
+  }
+  if (QUOTE.test(line)) return quote(lines, at, place);
+  if (ITEM.test(line)) return list(lines, at, place);
+  if (line.includes("|") && DIVIDER.test(lines[at + 1] ?? "")) return table(lines, at, place);
+  return paragraph(lines, at, place);
+}
+
+/** @type {(lines: string[], at: number, marks: string, place: ParentNode & Node) => number} */
+function code(lines, at, marks, place) {
+  let end = at + 1;
+  while (end < lines.length && !lines[end].trimStart().startsWith(marks)) end += 1;
+  place.append(h("pre", { class: "code", tabindex: 0 }, h("code", {}, lines.slice(at + 1, end).join("\n"))));
+  return end + 1;
+}
+
+/** @type {(lines: string[], at: number, place: ParentNode & Node) => number} */
+function quote(lines, at, place) {
+  const inner = [];
+  for (let found; at < lines.length && (found = QUOTE.exec(lines[at])); at += 1) inner.push(found[1]);
+  // Not read as blocks of its own: quotes in quotes may be nested without end.
+  place.append(h("blockquote", {}, inner.flatMap((line, index) => (index ? [h("br"), ...inline(line)] : inline(line)))));
+  return at;
+}
+
+/** @type {(lines: string[], at: number, place: ParentNode & Node) => number} */
+function list(lines, at, place) {
+  const first = ITEM.exec(lines[at]);
+  const ordered = /\d/.test(first?.[2] ?? "");
+  const items = [];
+  for (let found; at < lines.length && (found = ITEM.exec(lines[at])); at += 1) {
+    const depth = Math.min(3, Math.floor(found[1].length / 2));
+    items.push(h("li", { class: depth ? `deep-${depth}` : null }, inline(found[3])));
+  }
+  place.append(h(ordered ? "ol" : "ul", {}, items));
+  return at;
+}
+
+/** @type {(lines: string[], at: number, place: ParentNode & Node) => number} */
+function table(lines, at, place) {
+  const cells = (/** @type {string} */ line) => line.trim().replace(/^\||\|$/g, "").split("|").map((cell) => cell.trim());
+  const head = h("tr", {}, cells(lines[at]).map((cell) => h("th", {}, inline(cell))));
+  const body = [];
+  for (at += 2; at < lines.length && lines[at].includes("|"); at += 1) {
+    body.push(h("tr", {}, cells(lines[at]).map((cell) => h("td", {}, inline(cell)))));
+  }
+  place.append(h("div", { class: "wide", tabindex: 0 }, h("table", {}, h("thead", {}, head), h("tbody", {}, body))));
+  return at;
+}
+
+/** @type {(lines: string[], at: number, place: ParentNode & Node) => number} */
+function paragraph(lines, at, place) {
+  const inner = [];
+  do inner.push(lines[at++]);
+  while (at < lines.length && lines[at].trim() && !starts(lines[at]));
+  place.append(h("p", {}, inner.flatMap((line, index) => (index ? ["\n", ...inline(line)] : inline(line)))));
+  return at;
+}
+
+/** @param {string} line */
+const starts = (line) => [FENCE, HEADING, ITEM, QUOTE].some((pattern) => pattern.test(line));
+
+// ---- within a line
+
+/** @type {[string, string][]} marks that open and close alike, and what they mean */
+const PAIRS = [["**", "strong"], ["__", "strong"], ["~~", "s"], ["*", "em"], ["_", "em"]];
+
+/**
+ * The pieces of a line.
+ * @param {string} text
+ * @returns {(Node | string)[]}
+ */
+export function inline(text) {
+  if (text.length > LONGEST_LINE) return [text];
+  /** @type {(Node | string)[]} */
+  const out = [];
+  /** Marks of which no other one follows: nobody looks for it again. @type {Set<string>} */
+  const spent = new Set();
+  let plain = 0;
+  let at = 0;
+  const take = (/** @type {number} */ end, /** @type {Node | string} */ node) => {
+    if (at > plain) out.push(text.slice(plain, at));
+    out.push(node);
+    plain = at = end;
+  };
+  const closer = (/** @type {string} */ mark, /** @type {number} */ from) => {
+    const found = spent.has(mark) ? -1 : text.indexOf(mark, from);
+    if (found < 0) spent.add(mark);
+    return found;
+  };
+  while (at < text.length) {
+    if (text[at] === "\\" && /[\\`*_~[\]!#>-]/.test(text[at + 1] ?? "")) {
+      take(at + 2, text[at + 1]);
+    } else if (text[at] === "`") {
+      const end = closer("`", at + 1);
+      if (end < 0) at += 1;
+      else take(end + 1, h("code", {}, text.slice(at + 1, end)));
+    } else if (text[at] === "[" || text.startsWith("![", at)) {
+      const link = linkAt(text, at, closer);
+      if (link) take(link.end, link.node);
+      else at += 1;
+    } else {
+      const pair = PAIRS.find(([mark]) => text.startsWith(mark, at) && /\S/.test(text[at + mark.length] ?? " "));
+      const bounded = pair && (pair[0][0] !== "_" || !/\w/.test(text[at - 1] ?? " "));
+      const end = pair && bounded ? closer(pair[0], at + pair[0].length) : -1;
+      if (pair && end > at + pair[0].length) take(end + pair[0].length, h(pair[1], {}, text.slice(at + pair[0].length, end)));
+      else at += pair ? pair[0].length : 1;
+    }
+  }
+  if (plain < text.length) out.push(text.slice(plain));
+  return out;
+}
+
+/**
+ * A link, or a picture, which is told and not shown.
+ * @param {string} text
+ * @param {number} at
+ * @param {(mark: string, from: number) => number} closer
+ */
+function linkAt(text, at, closer) {
+  const picture = text[at] === "!";
+  const begin = at + (picture ? 2 : 1);
+  const middle = closer("](", begin);
+  const end = middle < 0 ? -1 : closer(")", middle + 2);
+  if (end < 0) return null;
+  const name = text.slice(begin, middle);
+  const target = text.slice(middle + 2, end).trim().split(/\s/)[0];
+  if (picture) return { end: end + 1, node: h("span", { class: "badge" }, `picture: ${name || "without a name"}`) };
+  if (!/^https?:\/\//i.test(target)) return { end: end + 1, node: name };
+  return { end: end + 1, node: h("a", { href: target, rel: "noopener noreferrer", target: "_blank" }, name || target) };
+}

@@ -1,0 +1,33 @@
+// @ts-check
+/** How a person shows who it is: by the code that the server printed when it was started. */
+
+import { ask } from "./api.js";
+import { h, labelled, put } from "./dom.js";
+
+/**
+ * @param {() => void} done is called once the server knows
+ * @returns {HTMLElement}
+ */
+export function signIn(done) {
+  const field = /** @type {HTMLInputElement} */ (h("input", { name: "code", autocomplete: "off", spellcheck: "false", required: true }));
+  const said = h("div", { role: "alert" });
+  const send = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    // The whole link may be pasted: the code stands behind its `#`.
+    const code = field.value.trim().split("#").at(-1);
+    try {
+      await ask("toolspeak/session", { method: "POST", body: { code } });
+      done();
+    } catch (error) {
+      put(said, h("p", { class: "notice bad" }, /** @type {Error} */ (error).message));
+    }
+  };
+  const form = h("form", { class: "stack", submit: send }, labelled("Link or code", field), h("button", { class: "main" }, "Open"), said);
+  return h(
+    "div",
+    { class: "welcome stack" },
+    h("h1", {}, "Who are you?"),
+    h("p", { class: "soft" }, "This page shows what was asked of this server. When it was started in a terminal, it printed a link for you alone. Open that link, or paste it here."),
+    form,
+  );
+}

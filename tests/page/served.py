@@ -1,0 +1,205 @@
+"""The real server with the page on it, in front of a scripted model on the loopback, in a thread of its own.
+
+The model answers by what the last question says: a word of `ANSWERS` chooses the answer. `wait` begins an answer that
+never ends. Everything else is answered in one sentence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import uvicorn
+
+from tests.server.live import cut_text, head, read_request, reached, service, uvicorn_config
+from tests.upstreams.loopback import Answer, Heard, chunked, serving
+from toolspeak.core.capability import Capabilities
+from toolspeak.core.events import Event, Finish, TextDelta, UsageSeen
+from toolspeak.core.model import Request, Usage
+from toolspeak.core.strategy import Settings
+from toolspeak.probe import Probes
+from toolspeak.probe_store import ProbeStore
+from toolspeak.server.app import App
+from toolspeak.server.gateway import Gateway, Line
+from toolspeak.server.guard import Guard
+from toolspeak.server.sessions import link
+from toolspeak.state import MemoryState
+
+#: A test that hangs fails after this.
+PATIENCE = 30.0
+MODELS = ("small-model", "other-model")
+PROTOCOL = "openai_chat"
+
+REFUSAL = "I'm sorry, but I don't have access to any tools, so I cannot check the time."
+EXAMPLE = (
+    'A call looks like this:\n\n```json\n{"tool": "clock", "parameters": {}}\n```\n\nNow you know. '
+    'Somebody might write <tool_call>{"name": "clocks", "arguments": {}}</tool_call> as well.'
+)
+MARKDOWN = """# A heading
+
+Some **bold** and *slanted* words, `code`, and a [link](https://example.com/).
+
+- one
+- two
+
+| a | b |
+|---|---|
+| 1 | 2 |
+
+```python
+print("hello")
+```
+"""
+
+
+class Script:
+    """The model. `asked` is what came to it."""
+
+    def __init__(self) -> None:
+        self.asked: list[Request] = []
+        #: Answers that a test adds: a word of the question, and the text.
+        self.more: dict[str, str] = {}
+        self._refusals = 0
+
+    def __call__(self, request: Request) -> list[Event]:
+        self.asked.append(request)
+        return _said(self._text(request))
+
+    def _text(self, request: Request) -> str:
+        question = next((message.text for message in reversed(request.messages) if message.role == "user"), "")
+        said = "\n".join(message.text for message in request.messages)
+        mark = _mark(said)
+        for word, text in self.more.items():
+            if word in question:
+                return text
+        if "call:" in question and "Tool result" not in question and not _answered(said):
+            wanted = json.loads(question.partition("call:")[2].splitlines()[0])
+            return _call(mark, wanted["tool"], wanted.get("parameters", {}))
+        if "refuse" in said:
+            self._refusals += 1
+            if self._refusals % 2:  # asked again, it gives in
+                return REFUSAL
+            return _call(mark, "clock", {"zone": "Europe/Oslo"})
+        if "example" in question:
+            return EXAMPLE
+        if "markdown" in question:
+            return MARKDOWN
+        if _answered(said):
+            return "It is a quarter past noon in Oslo, and the sum is 391."
+        if "repair" in question:
+            return f'Let me see.\n```{mark}\n{{"tool": "clock", "parameters": {{"zone": "Europe/Oslo",}}}}\n```'
+        if "time" in question:
+            clock = _call(mark, "clock", {"zone": "Europe/Oslo"})
+            return f"I look it up.\n{clock}\n{_call(mark, 'calculator', {'sum': '17 * 23'})}"
+        return "There is nothing to look up."
+
+
+def _answered(said: str) -> bool:
+    """Whether results of tools stand in the conversation."""
+    return bool(re.search(r"\b20\d\d at \d|^391$|GMT|UTC|sunny", said, re.MULTILINE))
+
+
+def _mark(said: str) -> str:
+    nonces = re.findall(r"json action ([a-z0-9]+)", said)
+    return f"json action {nonces[-1]}" if nonces else "json action"
+
+
+def _call(mark: str, name: str, given: object) -> str:
+    return f"```{mark}\n{json.dumps({'tool': name, 'parameters': given})}\n```"
+
+
+def _said(text: str) -> list[Event]:
+    size = 7 if len(text) < 20_000 else 4096
+    return [*(TextDelta(piece) for piece in cut_text(text, size)), UsageSeen(Usage(120, 30)), Finish("stop")]
+
+
+def _answering(script: Script) -> Answer:
+    whole = service(PROTOCOL, script)
+    beginning = b'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":"It takes a while, and then "}}]}\n\n'
+
+    async def answer(heard: Heard) -> None:
+        request = read_request(PROTOCOL, heard) if heard.body else None
+        question = request.messages[-1].text if request is not None and request.messages else ""
+        if request is not None and request.stream and "wait" in question:
+            opening = head("content-type: text/event-stream", "transfer-encoding: chunked")
+            await heard.send(opening, chunked([beginning], last=False))
+            await heard.gone.wait()
+            return
+        await whole(heard)
+
+    return answer
+
+
+class Served:
+    """A server that runs."""
+
+    def __init__(self, app: App, guard: Guard, script: Script, port: int) -> None:
+        self.app = app
+        self.script = script
+        self.url = f"http://127.0.0.1:{port}"
+        self._guard = guard
+
+    def link(self) -> str:
+        """What the server would print: good for one session."""
+        return link(self.url, self._guard.access.sessions.code())
+
+    def session(self) -> str:
+        """A session, as its cookie says it."""
+        return self._guard.access.sessions.exchange(self._guard.access.sessions.code())
+
+
+def _app(base: Callable[[], object], guard: Guard, settings: Settings) -> App:
+    upstream = base()
+    line = Line(
+        "scripted",
+        "scripted",
+        upstream.base_url,  # type: ignore[attr-defined]
+        PROTOCOL,
+        dial=lambda own: upstream,  # type: ignore[arg-type, return-value]
+        settings=lambda model: settings,
+        models=MODELS,
+    )
+    known = Capabilities()
+    probes = Probes(known, ProbeStore(MemoryState()))
+    return App(Gateway([line], known, MemoryState(), b"a secret", probes=probes), guard)
+
+
+@contextmanager
+def served(settings: Settings | None = None, models: Sequence[str] = MODELS) -> Iterator[Served]:
+    """Model and server, both on free ports."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    ready, servers, failures = threading.Event(), list[uvicorn.Server](), list[BaseException]()
+    script, guard, apps = Script(), Guard(), list[App]()
+
+    async def run() -> None:
+        async with serving(_answering(script)) as upstream:
+            app = _app(lambda: reached(upstream, PROTOCOL), guard, settings or Settings(mode="force"))
+            apps.append(app)
+            server = uvicorn.Server(uvicorn_config(app))
+            servers.append(server)
+            asyncio.get_running_loop().call_soon(ready.set)
+            await server.serve(sockets=[listening])
+
+    def play() -> None:
+        try:
+            asyncio.run(run())
+        except BaseException as error:
+            failures.append(error)
+            ready.set()
+
+    thread = threading.Thread(target=play)
+    thread.start()
+    assert ready.wait(PATIENCE)
+    try:
+        yield Served(apps[0], guard, script, listening.getsockname()[1])
+    finally:
+        if servers:
+            servers[0].should_exit = True
+        thread.join(PATIENCE)
+        listening.close()
+    assert not failures and not thread.is_alive(), failures
