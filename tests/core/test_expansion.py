@@ -172,7 +172,11 @@ OLLAMA_SPLIT: list[JSONObject] = [
 
 EXPECTED: dict[str, tuple[JSONObject, JSONObject]] = {
     "openai_chat": ({"messages": OPENAI}, {"messages": OPENAI_SPLIT}),
-    "openai_responses": ({"instructions": "Be brief.", "input": RESPONSES},) * 2,
+    # Words and calls are items of their own here in any case.
+    "openai_responses": (
+        {"instructions": "Be brief.", "input": RESPONSES},
+        {"instructions": "Be brief.", "input": RESPONSES},
+    ),
     "anthropic": (
         {"system": "Be brief.", "messages": ANTHROPIC},
         {"system": "Be brief.", "messages": ANTHROPIC_SPLIT},
