@@ -118,11 +118,10 @@ def _check(model: str, transport: str) -> None:
 
 def _embedded(model: str, config: Config) -> Reached:
     """The model that runs here; its weights are fetched with the first request, if nobody did before."""
-    from .upstreams.embedded import EmbeddedUpstream, recipe_for
-    from .upstreams.weights import DEFAULT, obtain
+    from .upstreams.embedded import EmbeddedUpstream, recipe_for, weights_of
 
     recipe = recipe_for(model, config.adapter)
-    own = EmbeddedUpstream(recipe, lambda: obtain(DEFAULT, config.cache_folder, config.environment()))
+    own = EmbeddedUpstream(recipe, lambda: weights_of(recipe, config.cache_folder, config.environment()))
     return Reached(own.provider, recipe.name, "", own.protocol, own)
 
 

@@ -22,8 +22,10 @@ from toolspeak.upstreams.embedded import EmbeddedUpstream, recipe_for, threads_f
 from toolspeak.upstreams.embedded_child import Recipe
 from toolspeak.upstreams.weights import DEFAULT, obtain
 
-#: How many generated schemas are tried; `make test-embedded` tries more.
+#: How many generated schemas are tried; `make test-slow` tries more.
 SCHEMAS = int(os.environ.get("TOOLSPEAK_SCHEMAS", "20"))
+#: Each plan is enforced by a grammar of its own; schemas take them in turn.
+PLANS = ("envelope", "inline", "decision")
 
 
 @pytest.fixture(scope="session")
@@ -239,7 +241,14 @@ def test_every_demanded_call_fits_its_schema():
             parameters = closed(draw, ["city", "user", "amount", "tags", "options", "flag"], 1)
             tool = {"name": f"do_{number}", "description": "Does it.", "parameters": parameters}
             choice = draw.choice(["required", {"type": "function", "function": {"name": tool["name"]}}])
-            reply = client.chat("Do it for Anna in Rome.", tools=[tool], tool_choice=choice, parallel_tool_calls=False)
+            reply = client.chat(
+                "Do it for Anna in Rome.",
+                tools=[tool],
+                tool_choice=choice,
+                parallel_tool_calls=False,
+                plan=PLANS[number % len(PLANS)],
+                retries=0,
+            )
             (call,) = reply.calls
             assert call.name == tool["name"]
             assert ArgumentSchema.of(parameters).problems(call.arguments) == (), parameters

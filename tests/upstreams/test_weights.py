@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import os
 import shutil
 import zipfile
 from collections.abc import Callable
@@ -43,6 +44,21 @@ def left(folder: Path) -> list[str]:
 def test_what_is_kept_is_used_without_asking_anybody(tmp_path: Path):
     (tmp_path / "model.gguf").write_bytes(CONTENT)
     assert obtain(SMALL, tmp_path, {}, ways=()) == kept(SMALL, tmp_path) == tmp_path / "model.gguf"
+
+
+def test_a_file_is_read_once_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "model.gguf"
+    path.write_bytes(CONTENT)
+    read: list[object] = []
+    digest = hashlib.file_digest
+    monkeypatch.setattr(hashlib, "file_digest", lambda *given: read.append(given) or digest(*given))
+    assert kept(SMALL, tmp_path) == obtain(SMALL, tmp_path, {}, ways=()) == path
+    assert len(read) == 1
+    os.utime(path, ns=(1, 1))
+    assert kept(SMALL, tmp_path) == path
+    assert len(read) == 2
+    path.write_bytes(CONTENT[:-1] + b"x")
+    assert kept(SMALL, tmp_path) is None
 
 
 @pytest.mark.parametrize("content", [b"", CONTENT[:-1], CONTENT + b"x", CONTENT[:-1] + b"x"])

@@ -157,9 +157,7 @@ def command(**given: object) -> None:
     asked = msgspec.convert(given, _Asked)
     with usage_errors():
         config = loaded({"adapter": asked.adapter} if asked.adapter else None)
-        model = _EMBEDDED if asked.model == _EMBEDDED[:-1] else asked.model or config.model
-        if not model:
-            raise CliError("which model?", hint="name one with --model provider:model")
+        model = _named(asked, config)
         _check_dialects(asked.dialect)
         suite = _suite(asked, config)
         work = _work(asked, _settings(asked, _full_name(asked, model, config), config, suite), _wanted(asked, suite))
@@ -213,6 +211,19 @@ def _check_dialects(names: Sequence[str]) -> None:
     for name in names:
         if name != "auto":
             dialect_named(name)
+
+
+def _named(asked: _Asked, config: Config) -> str:
+    """The model with its provider; one that can only run here needs none."""
+    from ..upstreams.hub import runs_here
+
+    model = asked.model or config.model
+    if not model:
+        raise CliError("which model?", hint="name one with --model provider:model")
+    if model == _EMBEDDED.removesuffix(":"):
+        return _EMBEDDED
+    here = runs_here(model) and not asked.base_url and not model.startswith(_EMBEDDED)
+    return f"{_EMBEDDED}{model}" if here else model
 
 
 def _full_name(asked: _Asked, model: str, config: Config) -> str:

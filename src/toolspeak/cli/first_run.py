@@ -47,16 +47,16 @@ def prepare(config: Config, model: str) -> str:
         ConfigError: the runtime is not installed.
         WeightsError: the weights cannot be had.
     """
-    from ..upstreams.embedded import need_runtime, recipe_for
-    from ..upstreams.weights import DEFAULT, kept, obtain
+    from ..upstreams.embedded import kept_weights, need_runtime, recipe_for, weights_of
+    from ..upstreams.weights import DEFAULT
 
     need_runtime()
     recipe = recipe_for(model, config.adapter)
-    if not recipe.path and not recipe.hub and kept(DEFAULT, config.cache_folder) is None:
-        size = round(DEFAULT.size / 1e6)
-        click.echo(f"fetching the weights of {DEFAULT.name}, {size} MB, once, into {config.cache_folder}", err=True)
+    if kept_weights(recipe, config.cache_folder) is None:
+        size = "" if recipe.hub else f", {round(DEFAULT.size / 1e6)} MB"
+        click.echo(f"fetching the weights of {recipe.name}{size}, once, into {config.cache_folder}", err=True)
         with _bar() as progress:
-            obtain(DEFAULT, config.cache_folder, config.environment(), progress)
+            weights_of(recipe, config.cache_folder, config.environment(), progress)
     return recipe.name
 
 

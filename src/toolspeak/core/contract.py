@@ -318,7 +318,7 @@ def _example(
 
 
 def _no_call(kind: str, nonce: str | None) -> str:
-    """The document that calls nothing; of one that answers the beginning, since whatever stood there would be copied."""
+    """The document that calls nothing. Of an answer only the beginning: whatever stood there would be copied."""
     signed: dict[str, JSONValue] = {} if nonce is None else {"nonce": nonce}
     if kind == "decision":
         return json_text({**signed, "tools": []})

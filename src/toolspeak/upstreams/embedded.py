@@ -13,7 +13,7 @@ import os
 import secrets
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import aclosing, suppress
 from pathlib import Path
 
@@ -21,15 +21,17 @@ import msgspec
 
 from ..core.model import Request
 from ..errors import ConfigError, UpstreamError, UsageError
+from . import hub, weights
 from .connection import Timeouts
 from .embedded_child import Ready, Recipe
 from .http import HttpUpstream
+from .hub import named
 from .seam import Batches, shorten
-from .weights import DEFAULT
+from .weights import DEFAULT, Progress
 
-__all__ = ["EmbeddedUpstream", "need_runtime", "recipe_for", "threads_for"]
+__all__ = ["EmbeddedUpstream", "kept_weights", "need_runtime", "recipe_for", "threads_for", "weights_of"]
 
-#: Reading a file of weights from a slow disk, or from the hub.
+#: Reading a file of weights from a slow disk.
 _LOAD_SECONDS = 600
 _END_SECONDS = 5
 #: A long prompt takes minutes on a slow machine before its first token, and a queue adds to that.
@@ -64,7 +66,7 @@ def need_runtime() -> None:
 
 
 def recipe_for(model: str, adapter: str = "", context: int = 0) -> Recipe:
-    """What to run for a model's name: nothing for the default one, a path of a GGUF file, or `owner/name` at the hub.
+    """What to run for a model's name: nothing for the default one, a path of a GGUF file, or a name of the hub.
 
     Raises:
         ConfigError: there is no such file.
@@ -80,12 +82,38 @@ def recipe_for(model: str, adapter: str = "", context: int = 0) -> Recipe:
     )
     if model in ("", DEFAULT.name):
         return made
+    at_hub = named(model)
+    if at_hub is not None:
+        return msgspec.structs.replace(made, hub=model, name=at_hub.title)
     if model.endswith(".gguf"):
         return msgspec.structs.replace(made, path=_file(model, "weights"))
-    if model.count("/") == 1 and not model.startswith(("/", ".")):
-        return msgspec.structs.replace(made, hub=model)
-    hint = "name a file that ends in .gguf, or owner/name at the hub, or nothing for the model that comes along"
+    hint = (
+        "name a file that ends in .gguf, a model of the hub as owner/name, owner/name:Q4_K_M or "
+        "hf:owner/name/file.gguf, or nothing for the model that comes along"
+    )
     raise ConfigError(f"`{model}` is no model that can run here", hint=hint)
+
+
+def kept_weights(recipe: Recipe, cache: Path) -> Path | None:
+    """The file that a recipe needs, if nothing has to be fetched for it."""
+    if recipe.path:
+        return Path(recipe.path)
+    at_hub = named(recipe.hub)
+    return hub.kept(at_hub, cache) if at_hub is not None else weights.kept(DEFAULT, cache)
+
+
+def weights_of(recipe: Recipe, cache: Path, environment: Mapping[str, str], progress: Progress | None = None) -> Path:
+    """The file that a recipe needs: a user's own, else from the cache, else fetched into it.
+
+    Raises:
+        WeightsError: it cannot be had.
+    """
+    if recipe.path:
+        return Path(recipe.path)
+    at_hub = named(recipe.hub)
+    if at_hub is not None:
+        return hub.obtain(at_hub, cache, environment, progress)
+    return weights.obtain(DEFAULT, cache, environment, progress)
 
 
 def _file(path: str, what: str) -> str:
@@ -99,7 +127,7 @@ class EmbeddedUpstream:
     """A model that runs on this machine, in a process of its own.
 
     Args:
-        recipe: what to run; without a path or a name at the hub, `weights` says where the file is.
+        recipe: what to run; without a path, `weights` says where the file is.
         weights: finds the file of weights, and may take its time.
     """
 
@@ -145,7 +173,7 @@ class EmbeddedUpstream:
     async def _begin(self) -> HttpUpstream:
         need_runtime()
         recipe = self._recipe
-        if not recipe.path and not recipe.hub:
+        if not recipe.path:
             recipe = msgspec.structs.replace(recipe, path=str(await asyncio.to_thread(self._weights)))
         with tempfile.TemporaryFile() as said:
             pipe = asyncio.subprocess.PIPE

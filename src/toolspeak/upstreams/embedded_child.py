@@ -19,7 +19,7 @@ __all__ = ["Ready", "Recipe", "main"]
 class Recipe(msgspec.Struct, frozen=True):
     """What to run, and how."""
 
-    #: A file of weights, or the name of one at the hub.
+    #: A file of weights, and the name of the model at the hub if it comes from there.
     path: str = ""
     hub: str = ""
     #: A LoRA adapter, as a file.
@@ -71,7 +71,6 @@ def _server(recipe: Recipe) -> _Server:
     xllamacpp = importlib.import_module("xllamacpp")  # imported so, since it has no types
     params = xllamacpp.CommonParams()
     params.model.path = recipe.path
-    params.model.hf_repo = recipe.hub
     params.model_alias = {recipe.name}
     params.hostnames = ["127.0.0.1"]
     params.port = 0

@@ -68,10 +68,30 @@ DEFAULT = Weights(
 )
 
 
+#: Files that were found to be what they should be, as they were then: reading 100 MB takes a while, and a start looks
+#: twice, before anything is promised and when the model is loaded.
+_found_whole: dict[Path, tuple[str, int, int, int]] = {}
+
+
 def kept(weights: Weights, folder: Path) -> Path | None:
-    """The file in the cache, if it is there and whole."""
+    """The file in the cache, if it is there and whole. One that has not changed since is not read again."""
     path = folder / weights.file_name
-    return path if _is(path, weights) else None
+    seen = _seen(path, weights)
+    if seen is not None and _found_whole.get(path) == seen:
+        return path
+    if not _is(path, weights):
+        return None
+    if seen is not None:  # as it was before it was read: a later change shows
+        _found_whole[path] = seen
+    return path
+
+
+def _seen(path: Path, weights: Weights) -> tuple[str, int, int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return weights.sha256, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def obtain(

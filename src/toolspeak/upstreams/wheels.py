@@ -17,9 +17,9 @@ import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["WAYS", "Order", "Unreachable", "Way", "by_index", "by_pip", "by_uv"]
+__all__ = ["WAYS", "Order", "Unreachable", "Way", "by_index", "by_pip", "by_uv", "download"]
 
 #: Bytes that have come, of a whole that the listener knows.
 Heard = Callable[[int], None]
@@ -52,6 +52,8 @@ class Order(NamedTuple):
     heard: Heard
 
 
+#: Sends a request, as `urllib.request.urlopen` does.
+Send: TypeAlias = Callable[..., Any]
 #: Puts a distribution into the working folder: a wheel, or a folder with its files. Raises `Unreachable` if it cannot.
 Way: TypeAlias = Callable[[Order], Path]
 
@@ -84,7 +86,7 @@ def by_index(order: Order) -> Path:
     try:
         url = _wheel_url(f"{index.rstrip('/')}/{order.name}/", order.name, order.version)
         partial = order.keep / f".{order.name}-{order.version}.part"
-        _download(url, partial, order.heard)
+        download(url, partial, order.heard)
     except (OSError, ValueError) as error:
         raise Unreachable(f"the index: {_said(error)}") from error
     wheel = order.work / f"{order.name}.whl"
@@ -176,13 +178,19 @@ def _wheel_url(page: str, name: str, version: str) -> str:
     raise ValueError(f"it has no wheel of {name} {version}")
 
 
-def _download(url: str, target: Path, heard: Heard) -> None:
-    """Fetch a file, from where an earlier try left it."""
+def download(
+    url: str, target: Path, heard: Heard, headers: Mapping[str, str] | None = None, send: Send | None = None
+) -> None:
+    """Fetch a file, from where an earlier try left it.
+
+    Raises:
+        OSError: it could not be fetched, or not all of it; what came is kept.
+    """
     have = target.stat().st_size if target.exists() else 0
-    headers = {"Range": f"bytes={have}-"} if have else {}
-    request = urllib.request.Request(url, headers=headers)
+    ranged = {"Range": f"bytes={have}-"} if have else {}
+    request = urllib.request.Request(url, headers={**(headers or {}), **ranged})
     try:
-        answer = urllib.request.urlopen(request, timeout=_ANSWER_SECONDS)
+        answer = (send or urllib.request.urlopen)(request, timeout=_ANSWER_SECONDS)
     except urllib.error.HTTPError as error:
         error.close()
         if error.code != 416:
