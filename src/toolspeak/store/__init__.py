@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from ..errors import ConfigError
 
 if TYPE_CHECKING:
+    from .recordings import Recordings
     from .sessions import Store
 
-__all__ = ["open_store"]
+__all__ = ["open_recordings", "open_store"]
 
 
 def open_store(url: str, owner: str = "") -> Store:
@@ -29,3 +30,16 @@ def open_store(url: str, owner: str = "") -> Store:
         hint = "pip install 'toolspeak[agent]'; for PostgreSQL 'toolspeak[postgres]'"
         raise ConfigError(f"the store needs the package `{error.name}`", hint=hint) from None
     return Store(url, owner)
+
+
+def open_recordings(url: str, owner: str = "") -> Recordings:
+    """The requests that were kept in the database at a URL.
+
+    Raises:
+        ConfigError, StoreError: as for `open_store`.
+    """
+    store = open_store(url, owner)
+
+    from .recordings import Recordings
+
+    return Recordings(store.database, owner)

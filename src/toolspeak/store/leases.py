@@ -2,20 +2,18 @@
 
 Times are the database's, so that writers on several machines agree. Each write first moves the lease on, in the same
 transaction; who has lost it cannot commit any more, whatever its own clock says. The count in it tells whether a
-commit whose answer was lost has happened. Above: `journal`, `sessions`. Below: `schema`.
+commit whose answer was lost has happened. Above: `journal`, `sessions`. Below: `schema`, `holders`.
 """
 
 from __future__ import annotations
 
-import os
-import secrets
-import socket
 import time
 from typing import NamedTuple
 
 import sqlalchemy as sa
 
 from ..errors import NoSessionError, SessionBusyError
+from . import holders
 from .schema import leases, now, sessions
 from .upsert import upsert
 
@@ -23,6 +21,8 @@ __all__ = ["LEASE_SECONDS", "Lease", "Place", "busy", "held", "move_on", "new_le
 
 #: How long a session stays with a writer that says nothing: long enough for a stall, short enough to wait for.
 LEASE_SECONDS = 30.0
+#: No lease ends later than so many seconds from now.
+_LONGEST = 4 * LEASE_SECONDS
 
 
 class Place(NamedTuple):
@@ -43,7 +43,7 @@ class Lease(NamedTuple):
 
 def new_lease(place: Place, seconds: float = LEASE_SECONDS) -> Lease:
     """A lease that nobody has yet."""
-    return Lease(place, secrets.token_hex(16), f"process {os.getpid()} on {socket.gethostname()}", seconds)
+    return Lease(place, holders.token(), holders.name(), seconds)
 
 
 def take(connection: sa.Connection, lease: Lease) -> None:
@@ -57,10 +57,14 @@ def take(connection: sa.Connection, lease: Lease) -> None:
     found = sa.select(sessions.c.id).where(sessions.c.owner == owner, sessions.c.id == session)
     if connection.execute(found).scalar() is None:
         raise NoSessionError(f"there is no session `{session:.80}`", hint="`toolspeak sessions list` shows them")
+    last = _holder(connection, lease.place)[0]
     values = {"token": lease.token, "holder": lease.holder, "expires": now() + lease.seconds, "written": 0}
     # An end that lies further ahead than any can was set by a clock that has been put back since.
     free = sa.or_(
-        leases.c.expires <= now(), leases.c.expires > now() + 4 * LEASE_SECONDS, leases.c.token == lease.token
+        leases.c.expires <= now(),
+        leases.c.expires > now() + _LONGEST,
+        leases.c.token == lease.token,
+        sa.and_(leases.c.token == last, sa.literal(holders.is_gone(last))),
     )
     connection.execute(upsert(connection, leases, {"owner": owner, "session": session, **values}, free))
     if _holder(connection, lease.place)[0] != lease.token:

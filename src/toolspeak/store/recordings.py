@@ -1,0 +1,66 @@
+"""Requests of a server that are kept beyond its memory: one JSON text each, for a bounded time.
+
+What is written here has passed the filter that takes keys out. Above: `server.keeping`, the command line. Below:
+`database`, the table `recordings`.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from ..errors import UsageError
+from .database import Database
+from .rows import escaped, unescaped
+from .schema import now, recordings
+from .upsert import insert_new
+
+__all__ = ["Recordings"]
+
+#: Seconds that a recording is kept: long enough to look at last week's question.
+KEPT = 14 * 24 * 3600.0
+#: Recordings between two looks for those whose time is over.
+_EVERY = 200
+
+
+class Recordings:
+    """The recordings of one owner."""
+
+    def __init__(self, database: Database, owner: str = "", kept: float = KEPT) -> None:
+        self._database = database
+        self._owner = escaped(owner)
+        self._kept = kept
+        self._added = 0
+
+    def add(self, identifier: str, model: str, body: str) -> None:
+        """Keep one."""
+        values = {"owner": self._owner, "id": escaped(identifier), "model": escaped(model), "body": escaped(body)}
+
+        def work(connection: sa.Connection) -> None:
+            times = {"created": now(), "ends": now() + self._kept}
+            connection.execute(insert_new(connection, recordings, {**values, **times}))
+            if self._added % _EVERY == 0:
+                connection.execute(sa.delete(recordings).where(recordings.c.ends < now()))
+
+        self._database.write(work)
+        self._added += 1
+
+    def find(self, beginning: str) -> str | None:
+        """The one whose id begins like this; None when there is none.
+
+        Raises:
+            UsageError: there are several.
+        """
+        start = escaped(beginning)
+        query = sa.select(recordings.c.body).where(recordings.c.owner == self._owner, recordings.c.ends >= now())
+        query = query.where(sa.func.substr(recordings.c.id, 1, len(start)) == start).limit(2)
+        found = self._database.read(lambda connection: list(connection.execute(query).scalars()))
+        if len(found) > 1:
+            raise UsageError(f"several requests begin with `{beginning:.80}`", hint="write more of the id")
+        return unescaped(found[0]) if found else None
+
+    def last(self) -> str | None:
+        """The newest."""
+        query = sa.select(recordings.c.body).where(recordings.c.owner == self._owner, recordings.c.ends >= now())
+        query = query.order_by(recordings.c.created.desc()).limit(1)
+        found = self._database.read(lambda connection: connection.execute(query).scalar())
+        return unescaped(found) if found is not None else None
