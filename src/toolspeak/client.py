@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+import threading
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
 from functools import cache, partial
 from types import TracebackType
 from typing import Self
@@ -41,8 +42,11 @@ from .upstreams.seam import DEADLINE
 
 __all__ = ["AsyncClient", "AsyncStream", "Client", "Stream"]
 
+#: Seconds that nobody waits for, three years: no clock of an event loop need know more.
+_LONGEST = 1e8
+
 Messages = Iterable[Message | Mapping[str, JSONValue]] | str
-Tools = Iterable[Tool | Mapping[str, JSONValue]] | None
+Tools = Iterable[Tool | Mapping[str, JSONValue] | type] | None
 Choice = ToolChoice | str | Mapping[str, JSONValue] | None
 
 
@@ -303,7 +307,7 @@ def _seconds(timeout: float | None) -> float | None:
         raise UsageError(
             f"`timeout` must be seconds, more than none, not {timeout!r}", hint="leave it out for no limit"
         )
-    return timeout
+    return timeout if timeout < _LONGEST else None
 
 
 def _changed(settings: Settings, changes: Mapping[str, JSONValue]) -> Settings:
@@ -314,6 +318,49 @@ def _changed(settings: Settings, changes: Mapping[str, JSONValue]) -> Settings:
     return msgspec.structs.replace(settings, **changes) if changes else settings
 
 
+class _Place:
+    """Where a stream is read: each event is given out once, so that two threads would get half of them each."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._reader: object = None
+        self._thread = 0
+
+    def enter(self, reader: object) -> None:
+        """The thread that calls wants to read on. A reader may be handed from one thread to another."""
+        if self._lock.acquire(blocking=False):
+            here = threading.get_ident()
+            if self._reader in (None, reader) or self._thread == here:
+                self._reader, self._thread = reader, here
+                return
+            self._lock.release()
+        raise UsageError("the stream is being read by another thread", hint="read it in one place")
+
+    def leave(self, over: bool) -> None:
+        """It has what it wanted; `over`: nothing more can come."""
+        self._reader = None if over else self._reader
+        self._lock.release()
+
+
+class _Reading(Iterator[Event]):
+    """One walk through a stream. When it is dropped before its end, so is the turn."""
+
+    def __init__(self, events: Generator[Event, None, None], place: _Place) -> None:
+        self._events = events
+        self._place = place
+        self._mark = object()  # stands for this in its place, which must not keep it alive
+
+    def __next__(self) -> Event:
+        self._place.enter(self._mark)
+        over = True
+        try:
+            event = next(self._events)
+            over = False
+            return event
+        finally:
+            self._place.leave(over)
+
+
 class Stream:
     """The events of one turn, for callers without asyncio. `reply` is the whole, once they have ended."""
 
@@ -322,8 +369,12 @@ class Stream:
         self._portal = portal
         self._stream = stream
         self._batches = stream.batches()
+        self._place = _Place()
 
     def __iter__(self) -> Iterator[Event]:
+        return _Reading(self._read(), self._place)
+
+    def _read(self) -> Generator[Event, None, None]:
         try:
             while (batch := self._portal.run(_next(self._batches))) is not None:
                 for event in batch:

@@ -6,7 +6,10 @@ from the calls in the history. Above: `client`, the server. Below: `state`, `cor
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from math import isfinite
 from typing import TypeVar
 
 import msgspec
@@ -17,6 +20,7 @@ from .core.strategy import Settings
 from .errors import UsageError
 from .protocols import openai_chat
 from .protocols.common import ROUTING_FIELDS
+from .protocols.kept_tools import kept_tools
 from .state import SharedState, State
 
 __all__ = ["Conversation", "request_of"]
@@ -47,7 +51,7 @@ T = TypeVar("T")
 def request_of(
     model: str,
     messages: Iterable[Message | Mapping[str, JSONValue]] | str,
-    tools: Iterable[Tool | Mapping[str, JSONValue]] | None,
+    tools: Iterable[Tool | Mapping[str, JSONValue] | type] | None,
     choice: ToolChoice | str | Mapping[str, JSONValue] | None,
     stream: bool,
     fields: Mapping[str, JSONValue],
@@ -63,6 +67,9 @@ def request_of(
     if not listed:
         raise UsageError("`messages` is empty", hint='pass at least [{"role": "user", "content": "..."}]')
     body: dict[str, JSONValue] = {key: value for key, value in fields.items() if value is not None}
+    for key, value in body.items():
+        if isinstance(value, float) and not isfinite(value):
+            raise UsageError(f"`{key}` must be a number that JSON has a word for, not {value}")
     plain = [_PLACE if isinstance(message, Message) else message for message in listed]
     body |= {"model": model or "model", "messages": plain, "stream": stream}
     if choice is not None and not isinstance(choice, ToolChoice):
@@ -73,7 +80,7 @@ def request_of(
         decoded,
         options=_with_own(decoded.options, protocol),
         messages=tuple(given if isinstance(given, Message) else read for given, read in pairs),
-        tools=tools_from(None if tools is None else _listed(tools, "tools")) or (),
+        tools=_tools(tools),
     )
     return msgspec.structs.replace(request, tool_choice=choice) if isinstance(choice, ToolChoice) else request
 
@@ -86,6 +93,22 @@ def _with_own(options: Options, protocol: str) -> Options:
     own = {key: value for key, value in options.extra.items() if key not in foreign}
     extra = {key: value for key, value in options.extra.items() if key in foreign}
     return msgspec.structs.replace(options, extra=extra, own=own)
+
+
+@kept_tools
+def _declared(tools: JSONValue) -> tuple[Tool, ...]:
+    try:
+        msgspec.json.encode(tools)
+    except (TypeError, OverflowError):  # such as texts that are members of an enum, or of a class of their own
+        with suppress(TypeError, ValueError, RecursionError):
+            tools = json.loads(json.dumps(tools))
+    return tools_from(tools) or ()
+
+
+def _tools(tools: Iterable[Tool | Mapping[str, JSONValue] | type] | None) -> tuple[Tool, ...]:
+    if not tools or isinstance(tools, tuple):
+        return tools_from(tools) or ()
+    return _declared(_listed(tools, "tools"))
 
 
 def _listed(values: Iterable[T], what: str) -> list[T]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.turns import NONCE, planned, user
@@ -26,6 +27,7 @@ from toolspeak.core.model import (
 from toolspeak.core.phases import PhaseName
 from toolspeak.core.recovery import Fault
 from toolspeak.core.strategy import Settings
+from toolspeak.errors import UsageError
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 WEATHER = Tool("get_weather", "The weather in a city.", CITY)
@@ -70,8 +72,12 @@ def test_only_tools_that_a_prompt_can_teach_and_the_choice_allows_are_offered():
     assert (asked.offered, asked.readable, asked.dropped) == ((PING,), (WEATHER, PING), (BROWSER,))
 
 
-def test_of_tools_with_one_name_the_first_is_read():
-    assert asking(tools=(PING, WEATHER, Tool("ping", "Another."))).readable == (PING, WEATHER)
+def test_a_tool_that_is_declared_twice_is_read_once_and_two_of_one_name_are_an_error():
+    asked = asking(tools=(PING, WEATHER, msgspec.structs.replace(PING)))
+    assert asked.readable == (PING, WEATHER)
+    assert [note.code for note in asked.notes] == ["duplicate_tool"]
+    with pytest.raises(UsageError, match="two tools are called `ping`"):
+        asking(tools=(PING, WEATHER, Tool("ping", "Another.")))
 
 
 @pytest.mark.requirement("C1")

@@ -325,7 +325,7 @@ def test_a_custom_tool_is_called_with_one_text():
 
 
 @pytest.mark.requirement("C1")
-def test_of_two_tools_with_one_name_the_first_counts():
+def test_two_tools_of_one_name_are_an_error():
     other = Tool("get_weather", parameters={"type": "object", "properties": {"zip": {"type": "string"}}})
-    turned = turn(action(city="Oslo"), tools=(WEATHER, other))
-    assert turned.calls == WEATHER_CALL
+    with pytest.raises(UsageError, match="two tools are called `get_weather`"):
+        turn(action(city="Oslo"), tools=(WEATHER, other))

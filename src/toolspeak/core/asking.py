@@ -56,6 +56,8 @@ _MAX_ANSWER = 4000
 _SHOW_ANSWER = frozenset(
     {"bad_arguments", "unknown_tool", "truncated", "described", "permission", "too_many", "bad_format"}
 )
+#: Plans in which no call is read: what the tools are is the upstream's affair, or nobody's.
+_UNREAD = frozenset({"pass", "plain"})
 _SAMPLE = "..."
 #: What a caller means who wants JSON and gives no schema.
 _ANY_OBJECT: JSONObject = {"type": "object"}
@@ -85,6 +87,10 @@ class Asking:
         self._messages = paired.messages
         self.notes.extend(paired.notes)
         kit = toolkit(request.tools)
+        if plan.kind not in _UNREAD:
+            kit.check()
+            if len(kit.readable) + len(kit.dropped) < len(request.tools):
+                self.notes.append(Note("duplicate_tool", "a tool that is declared twice is offered once"))
         #: Every tool whose call can be read, allowed now or not: what is not allowed is told from what does not exist.
         self.readable = kit.readable
         self.dropped = kit.dropped

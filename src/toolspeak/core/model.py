@@ -7,8 +7,10 @@ scanner, the dialects and every protocol codec; below it only `errors`. Nothing 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from inspect import cleandoc
 from types import UnionType
 from typing import Any, Literal, TypeAlias, TypeGuard, cast
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -252,10 +254,12 @@ _NAMESPACE_SEPARATOR = "__"
 
 
 _TOOLS = frozenset({Tool})
+#: The tools of classes: making a schema takes longer than most turns.
+_CLASSES: WeakKeyDictionary[type, Tool] = WeakKeyDictionary()
 
 
-def tools_from(tools: Iterable[Tool | Mapping[str, JSONValue]] | None) -> tuple[Tool, ...] | None:
-    """Tools given as toolspeak values or as plain dicts in OpenAI's shape, as toolspeak values."""
+def tools_from(tools: Iterable[Tool | Mapping[str, JSONValue] | type] | None) -> tuple[Tool, ...] | None:
+    """Tools as toolspeak values, however they are given: also as dicts in OpenAI's shape or as pydantic's classes."""
     if tools is None:
         return None
     if isinstance(tools, str | bytes | Mapping):
@@ -266,10 +270,12 @@ def tools_from(tools: Iterable[Tool | Mapping[str, JSONValue]] | None) -> tuple[
     return tuple(found for tool in tools for found in _tools_in(tool))
 
 
-def _tools_in(tool: Tool | Mapping[str, JSONValue]) -> Iterable[Tool]:
+def _tools_in(tool: Tool | Mapping[str, JSONValue] | type) -> Iterable[Tool]:
     """The tools that one declaration stands for."""
     if isinstance(tool, Tool):
-        return (tool,)
+        return (tool if type(tool.name) is str else msgspec.structs.replace(tool, name=str.__str__(tool.name)),)
+    if isinstance(tool, type):
+        return (_tool_of_class(tool),)
     if not isinstance(tool, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError(f"a tool must be an object, not `{type(tool).__name__}`")
     kind = "function" if tool.get("type") is None else tool["type"]
@@ -280,6 +286,27 @@ def _tools_in(tool: Tool | Mapping[str, JSONValue]) -> Iterable[Tool]:
     if kind in ("function", "custom"):
         return (_named_tool(tool, kind),)
     return (Tool(str(tool.get("name") or kind), kind=kind, extra=dict(tool)),)
+
+
+def _tool_of_class(given: type) -> Tool:
+    """A model of pydantic's, or any class that tells the JSON schema of its instances, as the tool that takes one."""
+    known = _CLASSES.get(given)
+    if known is not None:
+        return known
+    schema_of = getattr(given, "model_json_schema", None)
+    if not callable(schema_of):
+        raise UsageError(f"the class `{given.__name__}` is no tool", hint="use a class of pydantic's, or an object")
+    try:
+        schema = schema_of()
+    except Exception as error:
+        raise UsageError(f"the class `{given.__name__}` has no JSON schema: {error}") from error
+    if not is_object(schema):
+        raise UsageError(f"the schema of the class `{given.__name__}` must be an object")
+    # Its own words: what it inherits is about the class that it comes from.
+    description = cleandoc(vars(given).get("__doc__") or "")
+    parameters = {key: value for key, value in schema.items() if key not in ("title", "description")}
+    tool = _CLASSES[given] = Tool(given.__name__, description, parameters)
+    return tool
 
 
 def _in_namespace(namespace: JSONValue, tools: list[JSONValue]) -> Iterable[Tool]:
@@ -305,8 +332,8 @@ def _named_tool(tool: Mapping[str, JSONValue], kind: str) -> Tool:
     description = body.get("description")
     known = ("type", "name", "description", "parameters", "side_effects")
     return Tool(
-        name=name,
-        description=description if isinstance(description, str) else "",
+        name=str.__str__(name),
+        description=str.__str__(description) if isinstance(description, str) else "",
         parameters=_ONE_TEXT if kind == "custom" else body.get("parameters"),
         side_effects=bool(body.get("side_effects", False)),
         kind=kind,

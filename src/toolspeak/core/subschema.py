@@ -266,7 +266,7 @@ class Document:
             if _effort(self.at("", self.body)) > MAX_EFFORT:
                 raise ValueError("its alternatives multiply beyond measure")
         except ValueError as error:
-            message = error.message if isinstance(error, jsonschema_rs.ValidationError) else str(error)
+            message = _located(error) if isinstance(error, jsonschema_rs.ValidationError) else str(error)
             raise SchemaError(f"`parameters` are not a valid JSON schema: {cut(message)}") from error
 
     def validator(self, pointer: str) -> jsonschema_rs.Validator:
@@ -298,6 +298,12 @@ class Document:
                 return None
             schema = places[key]
         return self.at(pointer, schema)
+
+
+def _located(error: jsonschema_rs.ValidationError) -> str:
+    """What is wrong with a schema, and where."""
+    place = ".".join(map(str, error.instance_path))
+    return f"`{place}`: {error.message}" if place else error.message
 
 
 def _refuse(uri: str, /) -> NoReturn:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ..errors import SchemaError, UsageError
 from .model import Tool
 from .schema import ArgumentSchema
 
@@ -24,7 +25,7 @@ MAX_KEPT_BYTES, MAX_KEPT_TOTAL = 256 * 1024, 2 * 1024 * 1024
 class Toolkit:
     """One set of tools."""
 
-    __slots__ = ("_schemas", "by_name", "dropped", "names", "readable", "tools")
+    __slots__ = ("_checked", "_schemas", "by_name", "dropped", "names", "readable", "tools")
 
     def __init__(self, tools: tuple[Tool, ...]) -> None:
         self.tools = tools
@@ -40,6 +41,26 @@ class Toolkit:
         self.readable = tools if len(readable) == len(tools) else readable
         self.dropped = tuple(tool for tool in tools if tool.kind not in TEACHABLE)
         self._schemas: dict[str, ArgumentSchema] = {}
+        self._checked = False
+
+    def check(self) -> None:
+        """Compile every schema, so that a bad one is told before anybody is asked.
+
+        Raises:
+            SchemaError: one cannot be used; it names the tool and the place.
+            UsageError: two tools that differ have one name.
+        """
+        if self._checked:
+            return
+        for tool in self.readable:
+            twin = self.by_name[tool.name]
+            if twin is not tool and twin != tool:
+                raise UsageError(f"two tools are called `{tool.name:.80}`", hint="give each tool a name of its own")
+            try:
+                self.schema(tool.name)
+            except SchemaError as error:
+                raise SchemaError(f"the tool `{tool.name:.80}`: {error.args[0]}", hint=error.hint) from error
+        self._checked = True
 
     def schema(self, name: str) -> ArgumentSchema:
         """The schema of the arguments of a tool in `by_name`."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from math import isfinite
 from typing import Final, Literal
 
 import msgspec
@@ -91,7 +92,7 @@ def text_field(value: JSONValue, path: str) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        return value
+        return value if type(value) is str else str.__str__(value)
     raise _wrong(path, "a string", value)
 
 
@@ -116,6 +117,8 @@ def int_field(value: JSONValue, path: str) -> int | None:
 def number_field(value: JSONValue, path: str) -> float | None:
     """A number, or None."""
     if value is None or (isinstance(value, int | float) and not isinstance(value, bool)):
+        if isinstance(value, float) and not isfinite(value):
+            raise UsageError(f"`{path}` must be a number that JSON has a word for, not {value}")
         return value
     raise _wrong(path, "a number", value)
 
@@ -271,11 +274,18 @@ def repair_json(payload: bytes) -> bytes | None:
 
 
 def to_wire(value: JSONValue) -> bytes:
-    """JSON bytes of a value; half a surrogate pair, which no bytes can carry, becomes U+FFFD."""
+    """JSON bytes of a value; half a surrogate pair, which no bytes can carry, becomes U+FFFD.
+
+    Raises:
+        UsageError: a caller has put something into it that is no JSON.
+    """
     try:
         return _encode(value)
-    except UnicodeEncodeError:
-        return replace_surrogates(json.dumps(value, ensure_ascii=False)).encode()
+    except (UnicodeEncodeError, TypeError, OverflowError):  # the slower encoder also knows classes made of texts
+        try:
+            return replace_surrogates(json.dumps(value, ensure_ascii=False)).encode()
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"what is to be sent is not JSON: {shorten(str(error))}") from None
 
 
 def to_line(value: JSONValue) -> bytes:
