@@ -15,15 +15,20 @@ __all__ = ["main"]
 
 #: Command -> module that holds a click command named `command`.
 _COMMANDS = {
+    "chat": "toolspeak.cli.chat",
     "config": "toolspeak.cli.config",
     "doctor": "toolspeak.cli.doctor",
     "env": "toolspeak.cli.env",
     "eval": "toolspeak.cli.eval",
+    "explain": "toolspeak.cli.explain",
     "keys": "toolspeak.cli.keys",
     "launch": "toolspeak.cli.launch",
     "parse": "toolspeak.cli.parse",
     "probe": "toolspeak.cli.probe",
+    "replay": "toolspeak.cli.replay",
+    "run": "toolspeak.cli.run",
     "serve": "toolspeak.cli.serve",
+    "sessions": "toolspeak.cli.sessions",
     "strategy": "toolspeak.cli.config_strategy",
     "trust": "toolspeak.cli.config_trust",
 }

@@ -1,0 +1,135 @@
+"""`toolspeak chat`: a conversation with an agent, on a terminal or line by line from a pipe.
+
+Text as it comes; rounds as they happen, one line each afterwards, opened again with /show. Ctrl-C cancels what is under
+way, not the program; Ctrl-D ends it. Above: the user. Below: `chat_commands`, `run_setup`, `run_screen`;
+prompt-toolkit, where there is a terminal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+import click
+
+from ..errors import ConfigError, ToolspeakError
+from ..tools.approval import Answer, Question
+from .chat_commands import Conversation, Quit, obey
+from .config import say, usage_errors
+from .run import interruptible
+from .run_consent import PROMPT, answer_of, told
+from .run_screen import Lines, Live, Screen, clean
+from .run_setup import Wanted, agent_options, client_of, kit
+
+if TYPE_CHECKING:
+    from ..config import Config
+
+__all__ = ["command"]
+
+_EXAMPLES = """\b
+Examples:
+  toolspeak chat
+  toolspeak chat --upstream http://127.0.0.1:9000/v1 --tools files
+  toolspeak chat --session 4f0c2a
+"""
+
+
+@click.command("chat", epilog=_EXAMPLES)
+@click.option("--session", default="", metavar="ID", help="go on with this session")
+@agent_options
+def command(session: str, wanted: Wanted) -> None:
+    """Talk with an agent that has a shell and files, or tools of MCP servers. /help says what else can be typed."""
+    with usage_errors():
+        asyncio.run(_chat(session, wanted))
+
+
+class _Input(Protocol):
+    """Where lines come from."""
+
+    async def line(self, prompt: str) -> str:
+        """The next line.
+
+        Raises:
+            EOFError: there is none.
+            KeyboardInterrupt: the person wants no more of this one.
+        """
+        ...
+
+
+class _Piped:
+    """Lines of standard input, which is no terminal."""
+
+    async def line(self, prompt: str) -> str:
+        text = await asyncio.to_thread(sys.stdin.readline)
+        if not text:
+            raise EOFError
+        return text.rstrip("\n")
+
+
+class _Typed:
+    """Lines that a person types, with a history that can be searched."""
+
+    def __init__(self, config: Config) -> None:
+        try:
+            from prompt_toolkit import PromptSession
+            from prompt_toolkit.history import FileHistory
+        except ImportError:
+            raise ConfigError("a chat needs prompt-toolkit", hint="pip install 'toolspeak[agent]'") from None
+        config.data_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._session: PromptSession[str] = PromptSession(history=FileHistory(str(config.data_folder / "chat_history")))
+
+    async def line(self, prompt: str) -> str:
+        return await self._session.prompt_async(prompt)
+
+
+async def _chat(session: str, wanted: Wanted) -> None:
+    client, config = client_of(wanted)
+    terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    typed: _Input = _Typed(config) if terminal else _Piped()
+    screen = _screen(terminal)
+    async with kit(client, config, wanted, partial(_ask, screen, typed) if terminal else None) as tools:
+        say(tools.notes)
+        conversation = Conversation(tools, screen.show, session)
+        name = client.model or wanted.upstream or "the model"
+        click.echo(f"{clean(name)}, {len(tools.tools)} tools. /help says what can be typed.", err=True)
+        while True:
+            try:
+                await _turn(conversation, (await typed.line("> ")).strip())
+            except KeyboardInterrupt:
+                continue
+            except (EOFError, Quit):
+                break
+            except ToolspeakError as error:
+                screen.pause()
+                click.echo(f"error: {error}", err=True)
+        if conversation.session and wanted.store:
+            click.echo(f"go on with: toolspeak chat --session {conversation.session}", err=True)
+
+
+def _screen(terminal: bool) -> Screen:
+    if not terminal:
+        return Lines(click.echo, live=True)
+    from rich.console import Console
+
+    return Live(Console())
+
+
+async def _turn(conversation: Conversation, line: str) -> None:
+    if not line:
+        return
+    if line.startswith("/"):
+        await obey(conversation, line, interruptible)
+        return
+    with interruptible(conversation.cancel):
+        await conversation.say(line)
+
+
+async def _ask(screen: Screen, typed: _Input, question: Question) -> Answer:
+    screen.pause()
+    click.echo(told(question))
+    try:
+        return answer_of(await typed.line(f"{PROMPT} "))
+    except (EOFError, KeyboardInterrupt):
+        return "deny"

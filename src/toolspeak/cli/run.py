@@ -1,0 +1,137 @@
+"""`toolspeak run "task"`: an agent works on one task.
+
+The answer goes to standard output, what happens meanwhile to standard error; with --json every event is a line of JSON
+on standard output. Exit status: 0 done, 1 failed, 2 the command line is wrong, 3 a limit was reached and the answer is
+a summary, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import partial
+
+import click
+import msgspec
+
+from ..agent_events import AgentEvent, AgentResult, WorkFinished
+from ..errors import UsageError
+from ..tools.approval import Answer, Question
+from .config import say, usage_errors
+from .run_consent import asked
+from .run_screen import Lines, Screen, stopped
+from .run_setup import Kit, Wanted, agent_options, client_of, kit
+
+__all__ = ["command", "interruptible"]
+
+_FAILED, _LIMIT, _INTERRUPTED = 1, 3, 130
+_EXAMPLES = """\b
+Examples:
+  toolspeak run "How many tests are in this folder?" --yes
+  toolspeak run "Summarise README.md" --tools files --upstream http://127.0.0.1:9000/v1
+  toolspeak run "What is new?" --tools none --mcp-config servers.json --json
+  toolspeak run --session 4f0c2a
+"""
+
+
+@click.command("run", epilog=_EXAMPLES)
+@click.argument("task", default="")
+@click.option("--session", default="", metavar="ID", help="go on with this session; without a task, resume it")
+@click.option("--json", "as_json", is_flag=True, help="print every event as a line of JSON")
+@agent_options
+def command(task: str, session: str, as_json: bool, wanted: Wanted) -> None:
+    """Let an agent work on one task, with a shell and files or with tools of MCP servers.
+
+    Without --upstream or --model a small model runs here. Calls that change something have to be allowed: on a
+    terminal you are asked; --yes allows what stays inside the sandbox.
+
+    Exit status: 0 done, 1 failed, 2 the command line is wrong, 3 a limit was reached and the answer is a summary,
+    130 interrupted.
+    """
+    with usage_errors():
+        if not task.strip() and not session:
+            raise UsageError("there is nothing to do", hint='say what: toolspeak run "..."')
+        result = asyncio.run(_work(task, session, as_json, wanted))
+    status = _status(result)
+    if result.status != "complete" and wanted.store:
+        click.echo(f"go on with: toolspeak run --session {result.session}", err=True)
+    sys.exit(status)
+
+
+async def _work(task: str, session: str, as_json: bool, wanted: Wanted) -> AgentResult:
+    client, config = client_of(wanted)
+    live = sys.stdout.isatty() and not as_json
+    screen = Lines(partial(click.echo, err=True), live=live)
+    asked = partial(_ask, screen) if sys.stdin.isatty() and sys.stderr.isatty() else None
+    async with kit(client, config, wanted, asked) as tools:
+        say(tools.notes)
+        show = _json if as_json else screen.show
+        result = await _watched(tools, task, session, show)
+    if not as_json:
+        _print(result, live)
+    return result
+
+
+async def _watched(tools: Kit, task: str, session: str, show: Callable[[AgentEvent], None]) -> AgentResult:
+    found = _session(tools, session)
+    async with tools.agent() as agent:
+        result: AgentResult | None = None
+        with interruptible(agent.cancel):
+            async for event in agent.stream(task or None, found):
+                show(event)
+                if isinstance(event, WorkFinished):
+                    result = event.result
+    assert result is not None  # the last event holds it
+    return result
+
+
+def _session(tools: Kit, beginning: str) -> str:
+    """A session by the beginning of its id, where the store can find it."""
+    find = getattr(tools.store, "find", None)
+    return find(beginning) if beginning and find is not None else beginning
+
+
+@contextmanager
+def interruptible(cancel: Callable[[], None]) -> Generator[None]:
+    """Ctrl-C cancels once, and does what it did before when it comes again."""
+    before = signal.getsignal(signal.SIGINT)
+
+    def interrupted(*_: object) -> None:
+        signal.signal(signal.SIGINT, before)
+        cancel()
+
+    signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _json(event: AgentEvent) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(event) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def _ask(screen: Screen, question: Question) -> Answer:
+    screen.pause()
+    return asked(question, partial(click.prompt, err=True))
+
+
+def _print(result: AgentResult, live: bool) -> None:
+    """The answer, unless it has been seen."""
+    final = any(
+        record.result is not None and record.result.content == result.content
+        for made in result.rounds[-1:]
+        for record in made.calls
+    )
+    if result.content and (not live or final):
+        click.echo(result.content)
+
+
+def _status(result: AgentResult) -> int:
+    if result.status == "complete":
+        return _LIMIT if stopped(result) else 0
+    return _INTERRUPTED if result.status == "interrupted" else _FAILED

@@ -1,0 +1,61 @@
+"""What the tests of `run` and `chat` share: a model behind a real server, that plays prepared turns as text."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tests.server.live import service
+from tests.upstreams.loopback import serving
+from toolspeak import TextDelta, Usage, UsageSeen
+from toolspeak.core.events import Event, Finish
+from toolspeak.core.model import Request
+
+#: A turn: words, or words and the calls behind them.
+Turn = str | tuple[str, Sequence[tuple[str, dict[str, Any]]]]
+
+
+class Played:
+    """A model that cannot call natively and writes its calls as it is taught to."""
+
+    def __init__(self, *turns: Turn) -> None:
+        self._turns = list(turns)
+        self.asked: list[Request] = []
+
+    def __call__(self, request: Request) -> list[Event]:
+        self.asked.append(request)
+        turn = self._turns.pop(0)
+        text, calls = (turn, ()) if isinstance(turn, str) else turn
+        said = "\n".join(message.text for message in request.messages)
+        mark = " ".join(["json action", *re.findall(r"json action ([a-z0-9]+)", said)[-1:]])
+        blocks = [f"```{mark}\n{json.dumps({'tool': name, 'parameters': given})}\n```" for name, given in calls]
+        whole = "\n\n".join([*([text] if text else []), *blocks])
+        pieces = [whole[at : at + 9] for at in range(0, len(whole), 9)]
+        return [*map(TextDelta, pieces), UsageSeen(Usage(50, 9)), Finish("stop")]
+
+
+@contextmanager
+def served(model: Played) -> Iterator[str]:
+    """A server with this model, in a thread: commands run loops of their own."""
+    ready, ended = threading.Event(), threading.Event()
+    found: list[str] = []
+
+    async def serve() -> None:
+        async with serving(service("openai_chat", model)) as server:
+            found.append(server.url)
+            ready.set()
+            await asyncio.to_thread(ended.wait)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    assert ready.wait(10)
+    try:
+        yield found[0]
+    finally:
+        ended.set()
+        thread.join(10)
