@@ -107,7 +107,7 @@ def test_large_requests_and_large_answers_are_told_of_without_their_texts():
 
 
 def test_nothing_is_kept_where_nobody_wants_it():
-    app = App(gateway(), recording=False)
+    app = App(gateway(), recorder=None)
     answer = run(ask(app, "POST", "/v1/chat/completions", {}, HELLO))
     identifier = msgspec.json.decode(answer.header("x-toolspeak"))["id"]
     assert run(ask(app, "GET", f"/toolspeak/requests/{identifier}")).status == 404

@@ -6,10 +6,13 @@ Above: the user. Below: `server.run`.
 from __future__ import annotations
 
 import logging
+import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial, wraps
 from math import isnan
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
@@ -156,6 +159,7 @@ def command(
     model runs here, without key or account. SIGHUP reads the configuration again.
     """
     from ..server.app import App
+    from ..server.keeping import recorder_from
     from ..server.keys import Keys
     from ..server.logs import set_up
     from ..server.operation import Operation
@@ -176,6 +180,7 @@ def command(
         gateway = gateway_from(config, upstream, model, auth, memory)
         if running and manner.workers > 1:
             raise UsageError("each worker would load the model that runs here", hint="leave out --workers")
+        recorder = recorder_from(config, lambda: reader.secrets)
 
     def remade() -> Gateway:
         nonlocal config
@@ -185,12 +190,32 @@ def command(
         return made
 
     code = guard.access.sessions.code if manner.workers == 1 else None
-    app = App(gateway, guard, operation=Operation(tracer=spans(), access_log=log.access_log))
-    with usage_errors():
-        status = serve(
-            app, address.host, address.port, remade, Manner(*manner), partial(_say_where, address.host, running, code)
-        )
+    operation = Operation(tracer=spans(), access_log=log.access_log)
+    app = App(gateway, guard, operation=operation, recorder=recorder, secrets=lambda: reader.secrets)
+    said = partial(_say_where, address.host, running, code)
+    with usage_errors(), _door(config, address.host, guard.access.sessions.standing(), said) as listening:
+        status = serve(app, address.host, address.port, remade, Manner(*manner), listening)
     click.get_current_context().exit(status)
+
+
+@contextmanager
+def _door(config: Config, host: str, token: str, said: Callable[[int], None]) -> Generator[Callable[[int], None]]:
+    """While the server runs, other commands of the same person find it. Gives what hears the port, before `said`."""
+    from ..server.door import Door, close_door, open_door
+
+    opened: list[Path] = []
+
+    def at(port: int) -> None:
+        door = Door(_url(_ANY.get(host, host), port), token, os.getpid())
+        with suppress(OSError):  # who cannot write there asks with a key
+            opened.append(open_door(config.servers_folder, port, door))
+        said(port)
+
+    try:
+        yield at
+    finally:
+        for path in opened:
+            close_door(path)
 
 
 #: Who listens at every address is reached at this one.
@@ -212,8 +237,8 @@ def _say_who(address: str, code: Callable[[], str] | None) -> str:
     from ..server.sessions import CODE_SECONDS, link
 
     if code is None:
-        return "what was asked: with a key of `toolspeak keys new NAME --admin`, since sessions are each worker's own"
-    return f"what was asked, for you alone (once, within {CODE_SECONDS / 60:.0f} minutes): {link(address, code())}"
+        return "the page: with a key of `toolspeak keys new NAME --admin`, since sessions are each worker's own"
+    return f"the page, for you alone (once, within {CODE_SECONDS / 60:.0f} minutes): {link(address, code())}"
 
 
 def _url(host: str, port: int) -> str:

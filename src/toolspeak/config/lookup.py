@@ -26,6 +26,7 @@ from .values import (
     Layer,
     NamedUpstream,
     Origin,
+    Record,
     Route,
     Secret,
     ServerToolsRow,
@@ -135,6 +136,16 @@ class Config:
     def store(self) -> str:
         """The URL of the database of sessions."""
         return str(self._value("store")) or f"sqlite:///{self.data_folder / 'sessions.db'}"
+
+    @property
+    def servers_folder(self) -> Path:
+        """Where servers that run leave word of where they are."""
+        return self.state_file.parent / "servers"
+
+    @property
+    def record(self) -> Record:
+        """What a server keeps of requests."""
+        return self._value("record")  # type: ignore[return-value]
 
     def state(self, *, near: bool = False) -> State:
         """Where the little that must be remembered is kept: the database, if one is named, else the state file.

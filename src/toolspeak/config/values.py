@@ -30,6 +30,7 @@ __all__ = [
     "NamedUpstream",
     "Origin",
     "Own",
+    "Record",
     "Route",
     "Secret",
     "ServerToolsRow",
@@ -51,6 +52,8 @@ Spoken: TypeAlias = Literal["", "openai", "openai_responses", "anthropic", "gemi
 Transport: TypeAlias = Literal["auto", "thin", "httpx2"]
 #: Which key goes upstream: the client's own, the configured one, or the configured one for holders of a toolspeak key.
 Auth: TypeAlias = Literal["replace", "forward", "check"]
+#: Where a server keeps what was asked.
+Record: TypeAlias = Literal["memory", "store", "off"]
 Seconds: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 #: A limit; 0 for none.
 Limit: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
@@ -168,6 +171,8 @@ class Own(msgspec.Struct, frozen=True):
     #: The database of sessions, and of what proxies share: `sqlite:///path` or `postgresql://...`; empty: sessions are
     #: in a file of the user's data folder, and nothing is shared.
     store: str = ""
+    #: What a server keeps of requests: the last ones in its memory, all for a while in the store too, or nothing.
+    record: Record = "memory"
 
 
 class UpstreamRow(msgspec.Struct, frozen=True):

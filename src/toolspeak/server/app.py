@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, MutableMapping
-from typing import Any
+from typing import Any, Literal
 
 from ..config import Secret
 from ..errors import ToolspeakError, UsageError
@@ -51,7 +51,7 @@ class App:
     Args:
         keep_alive: seconds after which a silent stream says something.
         operation: what counts the requests and decides when they must end.
-        recorder: what keeps the last requests; one is made if they are to be kept (`recording`) and none is given.
+        recorder: what keeps the last requests; None: nothing does.
         secrets: what must not be shown with them.
     """
 
@@ -62,10 +62,8 @@ class App:
         limits: Limits | None = None,
         keep_alive: float = KEEP_ALIVE_SECONDS,
         operation: Operation | None = None,
-        recorder: Recorder | None = None,
+        recorder: Recorder | Literal["usual"] | None = "usual",
         secrets: Callable[[], Iterable[Secret]] = tuple,
-        *,
-        recording: bool = True,
     ) -> None:
         self._gateway = gateway
         self.operation = operation or Operation()
@@ -74,7 +72,7 @@ class App:
         self._looking: asyncio.Future[None] | None = None
         self._guard = guard or Guard()
         self._limits = limits or Limits()
-        self._recorder = (recorder or Recorder()) if recording else None
+        self._recorder = Recorder() if recorder == "usual" else recorder
         self._api = PageApi(lambda: self._gateway, self._recorder, secrets)
         self._pages = Pages(lambda: self._gateway, self._api, self._guard.access.sessions)
 

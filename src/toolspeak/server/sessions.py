@@ -40,6 +40,10 @@ class Sessions:
         """Whether nobody has one, so that nobody need look for it."""
         return not self._sessions
 
+    def standing(self) -> str:
+        """A session that lasts as long as the server: for commands of the same person on the same machine."""
+        return self._new(self._sessions, float("inf"))
+
     def code(self) -> str:
         """A code that can be exchanged once."""
         return self._new(self._codes, CODE_SECONDS)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from ..core.model import JSONValue
 from ..errors import UsageError
 from .database import Database
-from .rows import escaped, unescaped
+from .rows import dump, escaped, value_of
 from .schema import now, recordings
 from .upsert import insert_new
 
@@ -31,9 +32,9 @@ class Recordings:
         self._kept = kept
         self._added = 0
 
-    def add(self, identifier: str, model: str, body: str) -> None:
-        """Keep one."""
-        values = {"owner": self._owner, "id": escaped(identifier), "model": escaped(model), "body": escaped(body)}
+    def add(self, identifier: str, model: str, told: JSONValue) -> None:
+        """Keep one: everything about a request, as a JSON value."""
+        values = {"owner": self._owner, "id": escaped(identifier), "model": escaped(model), "body": dump(told)}
 
         def work(connection: sa.Connection) -> None:
             times = {"created": now(), "ends": now() + self._kept}
@@ -44,7 +45,7 @@ class Recordings:
         self._database.write(work)
         self._added += 1
 
-    def find(self, beginning: str) -> str | None:
+    def find(self, beginning: str) -> JSONValue:
         """The one whose id begins like this; None when there is none.
 
         Raises:
@@ -56,11 +57,11 @@ class Recordings:
         found = self._database.read(lambda connection: list(connection.execute(query).scalars()))
         if len(found) > 1:
             raise UsageError(f"several requests begin with `{beginning:.80}`", hint="write more of the id")
-        return unescaped(found[0]) if found else None
+        return value_of(found[0]) if found else None
 
-    def last(self) -> str | None:
-        """The newest."""
+    def last(self) -> JSONValue:
+        """The newest; None when there is none."""
         query = sa.select(recordings.c.body).where(recordings.c.owner == self._owner, recordings.c.ends >= now())
         query = query.order_by(recordings.c.created.desc()).limit(1)
         found = self._database.read(lambda connection: connection.execute(query).scalar())
-        return unescaped(found) if found is not None else None
+        return value_of(found) if found is not None else None

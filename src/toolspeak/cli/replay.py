@@ -1,0 +1,110 @@
+"""`toolspeak replay ID`: a request once more, with another policy, dialect, plan, mode or model, and both compared.
+
+No tool is executed. By the server that knows the request, else here, from the store. A thin face: it decides nothing
+itself. Exit status: 0 there is an answer; 1 it ended in an error; 2 the command line is wrong.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from typing import Any, get_args
+
+import click
+import msgspec
+
+from ..config import Config
+from ..core.evidence import Policy
+from ..core.strategy import Emulation, Mode
+from ..errors import UsageError
+from ._io import write_json
+from ._recorded import find, printable, replay_there
+from .config import loaded, usage_errors
+from .explain import lines
+
+__all__ = ["command"]
+
+_EXAMPLES = """\b
+Examples:
+  toolspeak replay last --policy eager
+  toolspeak replay 3f2a9c --plan decision
+  toolspeak replay last --model other-model --dialect hermes --json
+"""
+_Tell = Callable[[dict[str, Any]], object]
+#: What is compared.
+_ROWS: dict[str, _Tell] = {
+    "plan": lambda told: told["plan"],
+    "calls": lambda told: ", ".join(_calls(told)) or "none",
+    "why no call": lambda told: told["trace"]["why_no_call"] or "-",
+    "requests": lambda told: told["requests"],
+    "retries": lambda told: told["retries"],
+    "repairs": lambda told: told["repairs"],
+    "tokens": lambda told: f"{told['input_tokens']} in, {told['output_tokens']} out",
+    "time": lambda told: f"{told['timing']['whole'] * 1000:.1f} ms",
+    "error": lambda told: told["error"] or "-",
+}
+
+
+@click.command("replay", epilog=_EXAMPLES)
+@click.argument("identifier", metavar="ID")
+@click.option("--policy", type=click.Choice(get_args(Policy)), default=None, help="How much evidence a call needs.")
+@click.option("--dialect", default=None, metavar="NAME", help="How the model is asked to write calls.")
+@click.option("--plan", type=click.Choice(get_args(Emulation)), default=None, help="How to emulate.")
+@click.option("--mode", type=click.Choice(get_args(Mode)), default=None, help="When to emulate.")
+@click.option("--model", default=None, metavar="NAME", help="Ask another model.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(identifier: str, as_json: bool, **wishes: str | None) -> None:
+    """Carry a request out once more and compare: ID is the beginning of its id, or `last`. No tool is executed."""
+    wanted = {name: value for name, value in wishes.items() if value}
+    with usage_errors():
+        config = loaded()
+        found = find(config, identifier)
+        first = found.told
+        again = replay_there(found.door, first["id"], wanted) if found.door else _here(config, first, wanted)
+    if as_json:
+        write_json(again, indent=2)
+    else:
+        for name, tell in _ROWS.items():
+            one, two = printable(str(tell(first))), printable(str(tell(again)))
+            click.echo(f"{name:<12} {one}" if one == two else f"{name:<12} {one}  ->  {two}")
+        click.echo("")
+        for line in lines(again):
+            click.echo(line)
+    if again["error"]:
+        sys.exit(1)
+
+
+def _calls(told: dict[str, Any]) -> list[str]:
+    return [
+        f"{candidate['name']}({msgspec.json.encode(candidate['arguments']).decode()})"
+        for attempt in told["trace"]["attempts"]
+        for candidate in attempt["candidates"]
+        if candidate["verdict"] == "call"
+    ]
+
+
+def _here(config: Config, told: dict[str, Any], wanted: dict[str, str]) -> Any:
+    """Without a server: as one with this configuration would do it."""
+    from ..core.trace import Trace
+    from ..server.auth import Caller
+    from ..server.exchange import Record
+    from ..server.recorder import Entry
+    from ..server.replay import replayed
+    from ..server.run import gateway_from, secrets_of
+    from ..server.shown import whole
+
+    body = told["client"]["body"]
+    if not isinstance(body, dict):
+        raise UsageError("the texts of this request were not kept, or it was no request")
+    record = Record(told["id"], told["face"], told["model"], told["plan"], 0, (), "", Trace("", "", ""))
+    entry = Entry(record, body=msgspec.json.encode(body), fields=told["client"]["fields"])
+
+    async def run() -> Entry:
+        gateway = gateway_from(config)
+        try:
+            return await replayed(entry, gateway, Caller(admin=True), wanted)
+        finally:
+            await gateway.close()
+
+    return whole(asyncio.run(run()), [secret.reveal() for secret in secrets_of(config)])
