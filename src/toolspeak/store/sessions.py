@@ -26,7 +26,7 @@ from .schema import calls, entries, now, pieces, rounds, sessions
 from .schema import leases as lease_table
 from .upsert import insert_new
 
-__all__ = ["SessionInfo", "Store", "new_id"]
+__all__ = ["SessionInfo", "Store", "checked_id", "new_id"]
 
 #: Sessions that are listed unless more are asked for.
 _LISTED = 100
@@ -98,7 +98,7 @@ class Store:
             SessionBusyError: somebody else writes into it.
             StoreDamagedError: it cannot be understood.
         """
-        place = Place(self.owner, _checked(session) if session else new_id())
+        place = Place(self.owner, checked_id(session) if session else new_id())
         lease = leases.new_lease(place, lease_seconds)
         said = dump(about or {})
 
@@ -121,7 +121,7 @@ class Store:
             NoSessionError: this owner has no such session.
             StoreDamagedError: it cannot be understood.
         """
-        place = Place(self.owner, _checked(session))
+        place = Place(self.owner, checked_id(session))
 
         def found(connection: sa.Connection) -> tuple[Entry, ...]:
             _listed_one(connection, place)
@@ -135,7 +135,7 @@ class Store:
         Raises:
             NoSessionError: this owner has no such session.
         """
-        place = Place(self.owner, _checked(session))
+        place = Place(self.owner, checked_id(session))
         return self.database.read(lambda connection: _listed_one(connection, place))
 
     def sessions(self, text: str = "", *, limit: int = _LISTED, offset: int = 0) -> list[SessionInfo]:
@@ -152,7 +152,7 @@ class Store:
             NoSessionError: there is none.
             UsageError: there are several.
         """
-        start = _checked(beginning)
+        start = checked_id(beginning)
         query = sa.select(sessions.c.id).where(sessions.c.owner == self.owner)
         query = query.where(sa.func.substr(sessions.c.id, 1, len(start)) == start).limit(2)
         found = self.database.read(lambda connection: list(connection.execute(query).scalars()))
@@ -171,7 +171,7 @@ class Store:
             NoSessionError: this owner has no such session.
             SessionBusyError: somebody writes into it, and `force` is not set.
         """
-        place = Place(self.owner, _checked(session))
+        place = Place(self.owner, checked_id(session))
 
         def removed(connection: sa.Connection) -> None:
             if not force and leases.held(connection, place):
@@ -183,7 +183,7 @@ class Store:
         self.database.write(removed)
 
 
-def _checked(session: str) -> str:
+def checked_id(session: str) -> str:
     """What can be an id; anything else is one of nobody's."""
     if not session.isascii() or not session.isalnum() or len(session) > 64:
         raise NoSessionError(f"there is no session `{session:.80}`", hint="`toolspeak sessions list` shows them")

@@ -1,0 +1,183 @@
+"""Sessions as lines of JSON, out of a store and into another: all that was said, nothing lost, one session at a time.
+
+The first line says what it is and its version. Then follows, for each session, a line about it and a line for each
+entry. Owners are not written: whoever reads the lines in owns what comes of them. Above: the command line. Below:
+`ledger`, `sessions`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+
+from ..core.model import JSONObject, JSONValue, Message, is_object
+from ..core.record import Answer, Entry
+from ..errors import UsageError
+from . import ledger
+from .leases import Place
+from .rows import dump
+from .schema import sessions
+from .sessions import SessionInfo, Store, checked_id
+from .upsert import insert_new
+
+__all__ = ["FORMAT", "VERSION", "Imported", "export", "import_lines"]
+
+FORMAT = "toolspeak sessions"
+VERSION = 1
+#: No entry is longer; what is, is no export.
+_LONGEST_LINE = 256 * 1024 * 1024
+#: Sessions that are looked up at once.
+_PAGE = 200
+
+
+class Imported(NamedTuple):
+    """What came of an import."""
+
+    sessions: int
+    #: Sessions that were there already, and stay as they are.
+    skipped: int
+
+
+def export(store: Store, ids: Sequence[str] = ()) -> Iterator[str]:
+    """The lines of these sessions, or of all, the oldest first.
+
+    Raises:
+        NoSessionError: one of them is not there.
+        StoreDamagedError: one of them cannot be understood.
+    """
+    yield dump({"format": FORMAT, "version": VERSION})
+    for info in (store.info(each) for each in ids) if ids else _all(store):
+        fields = {"id": info.id, "title": info.title, "created": info.created, "updated": info.updated}
+        yield dump({"session": {**fields, "about": info.about}})
+        for entry in store.entries(info.id):
+            yield dump({"answer" if isinstance(entry, Answer) else "message": entry})
+
+
+def _all(store: Store) -> Iterator[SessionInfo]:
+    """By their ids, so that a session that is written into meanwhile is neither lost nor met twice."""
+    last = ""
+    while True:
+        query = sa.select(sessions.c.id).where(sessions.c.owner == store.owner, sessions.c.id > last)
+        some = list(
+            store.database.read(lambda c, q=query: c.execute(q.order_by(sessions.c.id).limit(_PAGE)).scalars().all())
+        )
+        if not some:
+            return
+        last = some[-1]
+        yield from (store.info(each) for each in some)
+
+
+class _About(msgspec.Struct, frozen=True):
+    id: str
+    title: str = ""
+    created: float = 0.0
+    updated: float = 0.0
+    about: JSONObject = {}
+
+
+def import_lines(store: Store, lines: Iterable[str]) -> Imported:
+    """Put the sessions of an export into a store; each is there whole or not at all.
+
+    Raises:
+        UsageError: a line is none of an export; those before it are there.
+    """
+    done = skipped = 0
+    for about, entries in _sessions_in(lines):
+        if _put(store, about, entries):
+            done += 1
+        else:
+            skipped += 1
+    return Imported(done, skipped)
+
+
+def _sessions_in(lines: Iterable[str]) -> Iterator[tuple[_About, list[Entry]]]:
+    about: _About | None = None
+    entries: list[Entry] = []
+    for number, line in enumerate(lines, 1):
+        said = _read(line, number)
+        if number == 1:
+            _check(said)
+        elif "session" in said:
+            if about is not None:
+                yield about, entries
+            about, entries = _about(said["session"], number), []
+        elif about is None:
+            raise UsageError(f"line {number} belongs to no session")
+        else:
+            entries.append(_entry(said, number))
+    if about is not None:
+        yield about, entries
+
+
+def _about(said: JSONValue, number: int) -> _About:
+    about: _About = _converted(said, _About, number)
+    checked_id(about.id)
+    return about
+
+
+def _put(store: Store, about: _About, entries: Sequence[Entry]) -> bool:
+    """Whether it was not there before."""
+    place = Place(store.owner, about.id)
+    fields = {"title": about.title, "about": dump(about.about), "created": about.created, "updated": about.updated}
+
+    def written(connection: sa.Connection) -> bool:
+        row = {"owner": place.owner, "id": place.session, **fields}
+        if connection.execute(insert_new(connection, sessions, row)).rowcount != 1:
+            return False
+        for number, entry in enumerate(entries):
+            _put_entry(connection, place, number, entry)
+        same = sa.update(sessions).where(sessions.c.owner == place.owner, sessions.c.id == place.session)
+        connection.execute(same.values(title=about.title, updated=about.updated))
+        return True
+
+    return store.database.write(written)
+
+
+def _put_entry(connection: sa.Connection, place: Place, number: int, entry: Entry) -> None:
+    if isinstance(entry, Message):
+        ledger.say(connection, place, number, entry)
+        return
+    ledger.begin(connection, place, number)
+    for index, made in enumerate(entry.rounds):
+        ledger.add_round(connection, place, number, index, made)
+    # What was running there is not running here.
+    status = "interrupted" if entry.status == "running" else entry.status
+    ledger.end(connection, place, number, msgspec.structs.replace(entry, status=status))
+
+
+def _read(line: str, number: int) -> JSONObject:
+    if len(line) > _LONGEST_LINE:
+        raise UsageError(f"line {number} is too long for an entry")
+    try:
+        value: JSONValue = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"line {number} is not JSON: {error}") from None
+    if not is_object(value):
+        raise UsageError(f"line {number} is not an object")
+    return value
+
+
+def _check(said: JSONObject) -> None:
+    if said.get("format") != FORMAT:
+        raise UsageError("this is no export of sessions", hint="`toolspeak sessions export` makes one")
+    version = said.get("version")
+    if not isinstance(version, int) or version > VERSION:
+        raise UsageError(f"the export is of a newer version (format {version!r:.20})", hint="use that version")
+
+
+def _entry(said: JSONObject, number: int) -> Entry:
+    for name, kind in (("message", Message), ("answer", Answer)):
+        if name in said:
+            return _converted(said[name], kind, number)
+    raise UsageError(f"line {number} is neither a session, nor a message, nor an answer")
+
+
+def _converted(value: JSONValue, kind: type[Any], number: int) -> Any:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"line {number} cannot be understood: {error}") from None
