@@ -10,7 +10,7 @@ import pytest
 from tests.core.turning import ASKED, CONSTRAINED, INLINE, TOOLS
 from tests.turns import NONCE, Play, carry_out, engine_for
 from toolspeak.core.capability import Profile
-from toolspeak.core.concessions import concession
+from toolspeak.core.concessions import concession, refuses_system
 from toolspeak.core.events import Event, Failure, Finish, Noted, TextDelta
 from toolspeak.core.history import without_system
 from toolspeak.core.model import Message, Options, Request, TextPart
@@ -41,6 +41,13 @@ def test_a_failure_tells_what_was_refused(failure: Failure, profile: Profile, gr
     request = Request("m", (message("system", "s"),), options=Options(grammar=grammar))
     conceded = concession(failure, request, profile)
     assert (conceded.code if conceded else "") == found
+
+
+@pytest.mark.parametrize(
+    ("failure", "refuses"), [(None, False), (SYSTEM, True), (Failure("system role", status=404), False)]
+)
+def test_a_turn_that_failed_tells_whether_the_system_role_was_refused(failure: Failure | None, refuses: bool):
+    assert refuses_system(failure) is refuses
 
 
 def test_without_a_system_message_none_can_have_been_refused():

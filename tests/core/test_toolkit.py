@@ -6,7 +6,7 @@ import pytest
 
 from toolspeak.core.model import Tool
 from toolspeak.core.toolkit import MAX_KEPT_BYTES, MAX_KEPT_TOTAL, Toolkit, Toolkits, toolkit
-from toolspeak.errors import SchemaError
+from toolspeak.errors import SchemaError, UsageError
 
 FUNCTION, CUSTOM, OWN = Tool("f"), Tool("c", kind="custom"), Tool("web", kind="web_search")
 
@@ -52,3 +52,22 @@ def test_sets_are_kept_within_bounds():
 def test_what_is_too_large_or_no_json_is_worked_out_each_time(tool: Tool):
     tools = (tool,)
     assert toolkit(tools) is not toolkit(tools)
+
+
+def test_a_set_is_checked_as_a_whole_and_once():
+    good = {"type": "object", "properties": {"a": {"type": "string"}}}
+    kit = Toolkit((Tool("f", parameters=good), Tool("g")))
+    kit.check()
+    kit.check()
+    with pytest.raises(SchemaError, match=r"the tool `g`: .*`properties\.a\.type`"):
+        Toolkit((Tool("f"), Tool("g", parameters={"properties": {"a": {"type": "txt"}}}))).check()
+
+
+def test_two_tools_of_one_name_must_be_one():
+    Toolkit((Tool("f", "a"), Tool("f", "a"))).check()
+    with pytest.raises(UsageError, match="two tools are called `f`"):
+        Toolkit((Tool("f", "a"), Tool("f", "b"))).check()
+
+
+def test_what_cannot_be_read_is_not_checked():
+    Toolkit((Tool("search"), Tool("search", kind="web_search", parameters="odd"))).check()

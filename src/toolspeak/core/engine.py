@@ -22,6 +22,7 @@ import msgspec
 from ..errors import UsageError
 from .asking import Asking
 from .concessions import Concession, concession
+from .deciding import Decision
 from .events import (
     CallArgs,
     CallEnd,
@@ -459,6 +460,8 @@ class Engine:
         untrusted = asking.untrusted(phase.name)
         if phase.reads == "envelope":
             return Envelope(asking.readable, policy, asking.nonce, untrusted)
+        if phase.name == "decision":
+            return Decision(asking.readable, policy, asking.nonce, untrusted)
         native = phase.name in ("native", "trial")
         scan = not native or self._plan.rescue
         thinking = not scan and self._plan.profile.leaks
