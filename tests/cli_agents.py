@@ -13,7 +13,7 @@ from typing import Any
 from tests.server.live import service
 from tests.upstreams.loopback import serving
 from toolspeak import TextDelta, Usage, UsageSeen
-from toolspeak.core.events import Event, Finish
+from toolspeak.core.events import Event, Failure, Finish
 from toolspeak.core.model import Request
 
 #: A turn: words, or words and the calls behind them.
@@ -21,7 +21,7 @@ Turn = str | tuple[str, Sequence[tuple[str, dict[str, Any]]]]
 
 
 class Played:
-    """A model that cannot call natively and writes its calls as it is taught to."""
+    """A model that cannot call natively and writes its calls as it is taught to. Behind its turns, it fails."""
 
     def __init__(self, *turns: Turn) -> None:
         self._turns = list(turns)
@@ -29,6 +29,8 @@ class Played:
 
     def __call__(self, request: Request) -> list[Event]:
         self.asked.append(request)
+        if not self._turns:
+            return [Failure("it is tired")]
         turn = self._turns.pop(0)
         text, calls = (turn, ()) if isinstance(turn, str) else turn
         said = "\n".join(message.text for message in request.messages)

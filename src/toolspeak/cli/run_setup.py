@@ -181,9 +181,10 @@ def _local(groups: set[str], workdir: str, notes: list[str]) -> Iterable[Executa
 
 
 async def _mcp(stack: AsyncExitStack, path: str, notes: list[str]) -> list[Executable]:
+    servers = read_json(path, "the MCP configuration")
     from ..tools.mcp import connected
 
-    return list(await stack.enter_async_context(connected(read_json(path, "the MCP configuration"), notes.append)))
+    return list(await stack.enter_async_context(connected(servers, notes.append)))
 
 
 def _store(stack: AsyncExitStack, config: Config, wanted: Wanted, notes: list[str]) -> Sessions:

@@ -1,0 +1,170 @@
+"""`toolspeak run`: one task, its answer, its events, and its exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tests.cli_agents import Played, served
+from toolspeak.cli import main
+from toolspeak.core.capability import capabilities
+from toolspeak.core.events import Event
+from toolspeak.core.model import Request
+
+pytest.importorskip("sqlalchemy")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "notes.txt").write_text("Bread costs 3 crowns.\n")
+    monkeypatch.chdir(work)
+    for variable in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "OPENAI_BASE_URL", "OPENAI_API_KEY"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("TOOLSPEAK_LOAD_PLUGINS", "none")
+    yield work
+    capabilities().configure()
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner(catch_exceptions=False).invoke(main, ("run", *arguments), prog_name="toolspeak")
+
+
+READ = ("I read it.", [("read_file", {"path": "notes.txt"})])
+
+
+@pytest.mark.requirement("F1", "F8", "H2")
+def test_the_answer_goes_to_standard_output_and_the_rounds_to_standard_error():
+    with served(Played(READ, "Three crowns.")) as url:
+        result = run("What does bread cost?", "--upstream", url)
+    assert result.exit_code == 0
+    assert result.stdout == "Three crowns.\n"
+    assert "→ read_file(notes.txt)" in result.stderr
+    assert "✓ read_file: " in result.stderr
+    assert "Bread costs 3 crowns." in result.stderr
+    assert "▸ round 1: read_file(notes.txt)" in result.stderr
+
+
+@pytest.mark.requirement("F8")
+def test_every_event_is_a_line_of_json_where_that_is_wanted():
+    with served(Played(READ, "Three crowns.")) as url:
+        result = run("What does bread cost?", "--upstream", url, "--json", "--no-store")
+    events = [json.loads(line) for line in result.stdout.splitlines()]
+    kinds = [event["type"] for event in events]
+    assert [kind for at, kind in enumerate(kinds) if at == 0 or kinds[at - 1] != kind] == [
+        "round_started", "text", "call_started", "result_ready", "round_complete", "round_started", "text", "finished",
+    ]  # fmt: skip
+    assert events[-1]["result"]["content"] == "Three crowns."
+
+
+@pytest.mark.requirement("F6", "R-T4")
+def test_what_changes_something_is_not_run_where_nobody_can_be_asked(folder: Path):
+    write = ("", [("write_file", {"path": "new.txt", "content": "x"}), ("shell", {"command": "touch other.txt"})])
+    with served(Played(write, "I may not.")) as url:
+        result = run("Write.", "--upstream", url)
+    assert result.stdout == "I may not.\n"
+    assert result.stderr.count("not allowed") == 2
+    assert sorted(path.name for path in folder.iterdir()) == ["notes.txt"]
+
+
+@pytest.mark.system("bubblewrap")
+@pytest.mark.requirement("F6")
+def test_yes_counts_inside_the_sandbox_and_nowhere_else(folder: Path):
+    write = ("", [("write_file", {"path": "new.txt", "content": "x"}), ("shell", {"command": "echo y > other.txt"})])
+    with served(Played(write, "Half of it.")) as url:
+        run("Write.", "--upstream", url, "--yes")
+    assert sorted(path.name for path in folder.iterdir()) == ["notes.txt", "other.txt"]
+
+
+@pytest.mark.requirement("F1")
+def test_a_limit_is_told_by_the_exit_status():
+    turns = [("", [("read_file", {"path": "notes.txt", "offset": at})]) for at in (1, 2)]
+    with served(Played(*turns, "That is all I know.")) as url:
+        result = run("Read.", "--upstream", url, "--max-rounds", "2", "--no-store")
+    assert result.exit_code == 3
+    assert result.stdout == "That is all I know.\n"
+    assert "2 rounds have been made" in result.stderr
+
+
+@pytest.mark.requirement("F1", "F7")
+def test_what_failed_can_be_gone_on_with():
+    with served(Played(READ)) as url:
+        failed = run("What does bread cost?", "--upstream", url)
+    assert failed.exit_code == 1
+    assert "failed: " in failed.stderr
+    session = failed.stderr.rpartition("--session ")[2].strip()
+    model = Played("Three crowns.")
+    with served(model) as url:
+        resumed = run("--session", session[:10], "--upstream", url)
+    assert (resumed.exit_code, resumed.stdout) == (0, "Three crowns.\n")
+    assert any("3 crowns" in message.text for message in model.asked[0].messages)
+
+
+def test_final_output_is_printed():
+    with served(Played(("", [("final_output", {"summary": "All done."})]))) as url:
+        assert run("Do it.", "--upstream", url, "--no-store").stdout == "All done.\n"
+
+
+@pytest.mark.requirement("H6")
+def test_why_there_was_no_call_is_said_in_one_line():
+    with served(Played("Hello.")) as url:
+        result = run("Hi.", "--upstream", url, "--no-store")
+    assert "no tool was called: the model answered without calling a tool" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "nothing to do"),
+        (("x", "--tools", "rockets", "--upstream", "http://127.0.0.1:1/v1"), "no tools `rockets`"),
+        (("x", "--workdir", "/", "--upstream", "http://127.0.0.1:1/v1"), "`/`"),
+        (("x", "--mcp-config", "none.json", "--upstream", "http://127.0.0.1:1/v1"), "none.json"),
+    ],
+)
+def test_mistakes_are_told(arguments: tuple[str, ...], told: str):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert told in result.stderr
+
+
+class _Endless(Played):
+    """Says one thing and waits until it is told to end."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.over = threading.Event(), threading.Event()
+
+    def __call__(self, request: Request) -> list[Event]:
+        self.begun.set()
+        self.over.wait(20)
+        return []
+
+
+@pytest.mark.requirement("F7")
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are others there")
+def test_an_interrupt_ends_it_in_order():
+    model = _Endless()
+    with served(model) as url:
+        command = [sys.executable, "-m", "toolspeak", "run", "Wait.", "--upstream", url, "--tools", "none"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
+        try:
+            assert model.begun.wait(20)
+            process.send_signal(signal.SIGINT)
+            _, told = process.communicate(timeout=20)
+        finally:
+            process.kill()
+            model.over.set()
+    assert process.returncode == 130
+    assert "interrupted" in told
+    assert "go on with: toolspeak run --session" in told
