@@ -119,6 +119,34 @@ def test_with_mode_off_other_choices_make_no_difference():
     ]
 
 
+def test_ways_are_named_and_one_table_shows_what_several_commands_have_measured(home: Path):
+    with served(KNOWS) as server:
+        first = run(*here(server, "--settings", "native,inline@2", "--each", "1", "--report", "t.md", "--json"))
+        rows = json.loads(first.stdout)["rows"]
+        assert [(row["label"], row["chosen"]) for row in rows] == [("off", 5), ("force inline unconstrained", 10)]
+        second = run(
+            *here(server, "--settings", "decision+grammar", "--each", "1", "--category", "none", "--report", "t.md")
+        )
+    assert (first.exit_code, second.exit_code) == (0, 0)
+    lines = (home / "t.md").read_text().splitlines()
+    assert lines[0] == "| way | none | tokens out a case | median s |"
+    assert [line.split(" | ")[:2] for line in lines[2:]] == [
+        ["| decision+grammar", "1 of 1: 100% (21 to 100)"],
+        ["| native", "1 of 1: 100% (21 to 100)"],
+        ["| inline", "2 of 2: 100% (34 to 100)"],
+    ]
+    wrong = run("--model", "openai:m", "--settings", "quick")
+    assert (wrong.exit_code, "no way to call `quick`" in wrong.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("model", ["embedded", "hf:owner/name/none.gguf", "none.gguf", "embedded:none.gguf"])
+def test_a_model_that_can_only_run_here_needs_no_provider(model: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9/")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    result = run("--model", model, "--limit", "1")
+    assert (result.exit_code, "xllamacpp" in result.stderr) == (2, True)
+
+
 def test_the_leaderboard_is_asked_from_the_cache(home: Path, monkeypatch: pytest.MonkeyPatch):
     folder = home / ".cache" / "toolspeak" / f"bfcl-eval-{bfcl_files.VERSION}"
     made_in(folder)

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import toolspeak as ts
+from tests.upstreams.adapters import adapter
 from toolspeak.config import load
 from toolspeak.core.events import Finish, TextDelta
 from toolspeak.core.model import Message, Options, Request, TextPart
@@ -177,6 +178,35 @@ def test_a_closed_one_is_not_started_again():
         await upstream.close()
         with pytest.raises(UsageError, match="closed"):
             await upstream.start()
+
+    asyncio.run(talk())
+
+
+# ---- adapters
+
+
+def said_with(file: str) -> str:
+    with ts.Client("embedded:", config=load({"adapter": file} if file else None)) as client:
+        return client.chat("Name three colours.", max_tokens=8, temperature=0).text
+
+
+@pytest.mark.requirement("H1")
+@pytest.mark.usefixtures("weights")
+def test_an_adapter_changes_what_the_model_says(tmp_path: Path):
+    base = said_with("")
+    assert said_with(str(adapter(tmp_path / "nothing.gguf", 0))) == base
+    assert said_with(str(adapter(tmp_path / "noise.gguf", 1))) != base
+
+
+def test_a_file_that_is_no_adapter_is_told(weights: Path, tmp_path: Path):
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"GGUF" + b"\xff" * 64)
+
+    async def talk() -> None:
+        upstream = EmbeddedUpstream(recipe_for("", adapter=str(broken)), lambda: weights)
+        with pytest.raises(UpstreamError, match="did not start"):
+            await upstream.start()
+        await upstream.close()
 
     asyncio.run(talk())
 
