@@ -455,3 +455,32 @@ def test_what_leaves_is_always_in_order(
         assert isinstance(json.loads(sent or "{}"), dict)
     if checked:
         assert len(reply.calls) == len(starts)
+
+
+# ---- marks
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ('```json action k7q2xm\n{"tool": "nope"}\n```', '```json action\n{"tool": "nope"}\n```'),
+        ("~~~json action k7q2xm\n", "~~~json action\n"),
+        ("<tool_call k7q2xm>oops</tool_call>", "<tool_call>oops</tool_call>"),
+        ('{"nonce":"k7q2xm","tools":[]}', '{"tools":[]}'),
+        ("The mark is k7q2xm.", "The mark is k7q2xm."),
+        ("```json action k7q2xmore", "```json action k7q2xmore"),
+    ],
+)
+@pytest.mark.parametrize("policy", ["live", "to_end"])
+def test_a_call_that_came_to_nothing_is_shown_without_its_mark(text: str, shown: str, policy: TextPolicy):
+    made = Gate(AUTO, str, False, "k7q2xm")
+    made.begin(policy)
+    note = Noted(BAD)
+    out = made.take([TextDelta("a "), note]) + made.take([TextDelta(text), note]) + made.release()
+    assert fold(out).text == f"a {shown}"
+
+
+def test_without_marks_nothing_is_taken_out():
+    made = Gate(AUTO, str, False)
+    made.begin("live")
+    assert made.take([TextDelta("```json action k7q2xm\n")]) == [TextDelta("```json action k7q2xm\n")]

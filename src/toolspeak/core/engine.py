@@ -169,7 +169,7 @@ class Engine:
         self._asking.notes.extend(notes)
         choice = request.tool_choice if PHASES[FIRST[plan.kind]].enforces else _ANY
         checked = plan.stream_calls == "checked" and plan.kind != "pass"
-        self._gate = Gate(choice, lambda index: f"emulated_{stamp}_{index}", checked)
+        self._gate = Gate(choice, lambda index: f"emulated_{stamp}_{index}", checked, self._asking.nonce)
         self._attempts: list[_Attempt] = []
         self._attempt: _Attempt | None = None
         self._retries = 0

@@ -9,6 +9,7 @@ Above: `engine`. Below: `events`, `refusals`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Literal
 
@@ -24,6 +25,8 @@ TextPolicy = Literal["live", "opening", "until_call", "to_end", "never"]
 
 
 _CALL = (CallStart, CallEnd)
+#: Where calls carry their mark: in a fence, in a tag, in a document.
+_BEGINS = r'((?:`{{3}}|~{{3}})[\w -]{{0,40}}?|<[\w:.|-]{{1,64}}) {0}\b|"nonce": ?"{0}",? ?'
 
 
 class _Passing:
@@ -43,8 +46,11 @@ class _Passing:
 class Gate:
     """Stands at the end of one turn."""
 
-    def __init__(self, choice: ToolChoice, make_id: Callable[[int], str], checked: bool) -> None:
+    def __init__(
+        self, choice: ToolChoice, make_id: Callable[[int], str], checked: bool, mark: str | None = None
+    ) -> None:
         self._choice = choice
+        self._mark = mark  # of the calls: it means nothing to who reads a text in which one has come to nothing
         self._make_id = make_id
         self._checked = checked
         self._text: TextPolicy = "live"
@@ -118,6 +124,8 @@ class Gate:
 
     def take(self, events: list[Event]) -> list[Event]:
         """What leaves now."""
+        if self._mark is not None:
+            events = self._unmarked(events, self._mark)
         if self.flows and len(events) == 1 and type(events[0]) is TextDelta:
             return events
         out: list[Event] = []
@@ -135,6 +143,14 @@ class Gate:
             else:
                 out.append(event)
         return out
+
+    @staticmethod
+    def _unmarked(events: list[Event], mark: str) -> list[Event]:
+        """The events without the mark where a call would begin: such a place comes in one piece."""
+        if not any(type(event) is TextDelta and mark in event.text for event in events):
+            return events
+        begins = re.compile(_BEGINS.format(mark))
+        return [TextDelta(begins.sub(r"\1", event.text)) if type(event) is TextDelta else event for event in events]
 
     def _hold(self, text: str, out: list[Event]) -> None:
         if self._text == "never":
