@@ -124,8 +124,20 @@ DECORATION = [
     Case(
         "a plugin token", '<|action_start|><|plugin|>{"name": "ping", "arguments": {}}<|action_end|>', (("ping", {}),)
     ),
-    Case("a bracket too many", '<tool_call>{"name": "ping", "arguments": {}}]</tool_call>', (("ping", {}),)),
-    Case("a brace too many", '<tool_call>{"name": "ping", "arguments": {}}}</tool_call>', (("ping", {}),)),
+    Case(
+        "a bracket too many",
+        '<tool_call>{"name": "ping", "arguments": {}}]</tool_call>',
+        (("ping", {}),),
+        "",
+        {"extra_closer"},
+    ),
+    Case(
+        "a brace too many",
+        '<tool_call>{"name": "ping", "arguments": {}}}</tool_call>',
+        (("ping", {}),),
+        "",
+        {"extra_closer"},
+    ),
     Case("a long gap", "<tool_call>" + " " * 300 + '{"name": "ping", "arguments": {}}</tool_call>', (("ping", {}),)),
     Case(
         "a gap behind the call",
@@ -142,8 +154,18 @@ def test_decoration_around_a_call_is_skipped(case: Case):
 
 
 CLOSERS = [
-    Case("another tag", '<tool_call>{"name": "ping", "arguments": {}}</function_call>', (("ping", {}),)),
-    Case("a token", '<tool_call>{"name": "ping", "arguments": {}}<|im_end|>', (("ping", {}),)),
+    Case(
+        "another tag",
+        '<tool_call>{"name": "ping", "arguments": {}}</function_call>',
+        (("ping", {}),),
+        codes={"wrong_close_tag"},
+    ),
+    Case(
+        "a token",
+        '<tool_call>{"name": "ping", "arguments": {}}<|im_end|>',
+        (("ping", {}),),
+        codes={"missing_close_tag"},
+    ),
     Case("a closing bracket tag", '[TOOL_CALLS]{"name": "ping", "arguments": {}}[/TOOL_CALLS]', (("ping", {}),)),
     Case("gemma's mirror", "<|tool_call>call:ping{}<tool_call|>", (("ping", {}),)),
     Case("a longer fence", '```json action\n{"name": "ping", "arguments": {}}\n`````', (("ping", {}),)),
@@ -161,9 +183,10 @@ CLOSERS = [
             ("ping", {"a": 1}),
         ),
         said="\n",
+        codes={"missing_close_tag"},
     ),
     Case("tildes", '~~~json action\n{"name": "ping", "arguments": {}}\n~~~', (("ping", {}),)),
-    Case("nothing", '<tool_call>{"name": "ping", "arguments": {}}', (("ping", {}),)),
+    Case("nothing", '<tool_call>{"name": "ping", "arguments": {}}', (("ping", {}),), "", {"missing_close_tag"}),
     Case(
         "nothing but text behind it",
         '[TOOL_CALLS]{"name": "ping", "arguments": {}} and so on',
@@ -197,12 +220,13 @@ CLOSERS = [
             ("ping", {}),
             ("ping", {"a": 1}),
         ),
+        codes={"missing_close_tag"},
     ),
     Case(
         "a result in it",
         '<tool_call>{"name": "ping", "arguments": {}}<tool_response>42</tool_response>',
         (("ping", {}),),
-        codes={"invented_result"},
+        codes={"invented_result", "missing_close_tag"},
     ),
     Case(
         "text behind a call that the fence named",

@@ -422,8 +422,18 @@ CUT = [
         ),
         complete=False,
     ),
-    Case("only the bracket of the list is missing", '<tool_call>[{"name": "ping", "arguments": {}}', (("ping", {}),)),
-    Case("behind the comma of a list", '<tool_call>[{"name": "ping", "arguments": {}}, ', (("ping", {}),)),
+    Case(
+        "only the bracket of the list is missing",
+        '<tool_call>[{"name": "ping", "arguments": {}}',
+        (("ping", {}),),
+        codes={"missing_closer", "missing_close_tag"},
+    ),
+    Case(
+        "behind the comma of a list",
+        '<tool_call>[{"name": "ping", "arguments": {}}, ',
+        (("ping", {}),),
+        codes={"missing_closer", "missing_close_tag"},
+    ),
     Case(
         "a bare object",
         '{"name": "ping", "arguments": {"a"',

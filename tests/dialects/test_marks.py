@@ -10,6 +10,7 @@ from toolspeak.core.desk import Desk
 from toolspeak.core.markup import MORE
 from toolspeak.core.model import Tool
 from toolspeak.core.seam import NONE
+from toolspeak.dialects.lines import ACTION
 from toolspeak.dialects.marks import LITERALS, OPENINGS, Marks
 
 PING = '{"name": "ping", "arguments": {"a": 1}}'
@@ -27,7 +28,7 @@ def test_every_tag_opens_a_call(name: str):
 
 
 @pytest.mark.requirement("B3")
-@pytest.mark.parametrize("mark", [mark for mark, (role, _) in LITERALS.items() if role == "open"])
+@pytest.mark.parametrize("mark", [mark for mark, (_, opening) in LITERALS.items() if opening not in (None, ACTION)])
 def test_every_literal_opens_a_call(mark: str):
     reply = parse(mark + PING, TOOLS)
     assert [(call.name, call.arguments) for call in reply.calls] == [("ping", {"a": 1})]

@@ -11,6 +11,7 @@ Above: `lenient_strings`. Below: `lookahead`. Pure functions.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from .lookahead import (
@@ -86,7 +87,7 @@ def _decide(window: str, around: Around) -> Answer:
     at = skip(window, 0)
     if at == len(window):
         return None
-    mark = begins(window, at, (*around.stops, *_FENCE))
+    mark = begins(window, at, _visible(around.stops))
     if mark is not False:
         return mark
     char = window[at]
@@ -101,6 +102,12 @@ def _decide(window: str, around: Around) -> Answer:
     if around.inner:
         return False
     return _before_other(window, at, around)
+
+
+@lru_cache(maxsize=64)
+def _visible(stops: tuple[str, ...]) -> tuple[str, ...]:
+    """What a mark that ends the value looks like behind spaces. So does a fence."""
+    return (*(stop.lstrip() for stop in stops), *_FENCE)
 
 
 def _after_key(window: str, at: int) -> Answer:

@@ -33,8 +33,8 @@ MAX_REJECTED = 2000
 #: Nobody means so many calls in one answer; each costs time here, and more where it is carried out.
 MAX_CALLS = 20_000
 
-_NOT_PLAIN = re.compile(r"[<`{\[\]\n\ud800-\udfff]").search
-_PLAIN = re.compile(r"[^<`{\[\]\n\ud800-\udfff]*+").fullmatch
+_NOT_PLAIN = re.compile(r"[<`{\[\]✿\n\ud800-\udfff]").search
+_PLAIN = re.compile(r"[^<`{\[\]✿\n\ud800-\udfff]*+").fullmatch
 _SPACES = frozenset(" \t\r\n\u00a0")
 _BLANK = re.compile(r"[ \t\r\n\u00a0]+").match
 _LINE_TAIL = re.compile(r"\n[ \t\r]*$").search
@@ -132,6 +132,7 @@ class Scanner:
         if self._ending:
             self._desk.note("end_token", "a token that ends the turn stood in the text; it was cut off")
         self._resolve_tails(True)
+        self._forgive_closer()
         if self._reasoning:
             self._desk.note("reasoning_unclosed")
         if self._mended:
@@ -376,7 +377,9 @@ class Scanner:
             return self._plain(buf, pos)
         if name in ("|open|", "|close|"):
             meaning = self._table.tag(name + tag.name, False) or meaning
-        return self._act(*meaning, buf, pos, tag.end)
+        role, opening = meaning
+        opening = self._table.named(opening, tag) if opening is not None and tag.attributes else opening
+        return self._act(role, opening, buf, pos, tag.end)
 
     def _literal(self, buf: str, pos: int, final: bool) -> int:
         found = self._table.literal(buf, pos, final)
@@ -510,7 +513,7 @@ class Scanner:
         self._seen = self._desk.calls_seen
         self._valid = self._desk.calls_valid
         self._called = False
-        self._owed = ""
+        self._forgive_closer()
         self._block_fence = fence or (opening.stops[0] if opening.single else "")
         start = pos if opening.at_mark else end
         self._moved = start > pos
@@ -569,6 +572,12 @@ class Scanner:
         else:
             self._reject(raw, reader.state == "failed")
 
+    def _forgive_closer(self) -> None:
+        """The mark that was to close the last block did not come."""
+        if self._owed:
+            self._desk.note("missing_close_tag", f"`{self._owed}` is missing")
+        self._owed = ""
+
     def _leave_open(self, reader: Reader) -> None:
         """A fence with a call in it goes on behind the call until it is closed, or the next one opens."""
         if not reader.closed and self._block_fence[:1] in ("`", "~"):
@@ -593,5 +602,6 @@ class Scanner:
         "{": _bracket,
         "[": _bracket,
         "]": _literal,
+        "✿": _literal,
         "\n": _newline,
     }

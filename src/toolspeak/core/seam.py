@@ -17,6 +17,7 @@ from .builder import CallBuilder
 from .desk import Desk
 from .events import Event
 from .evidence import Evidence, Wrapper
+from .markup import Tag
 
 __all__ = ["NONE", "MarkTable", "Opening", "Progress", "Reader", "Role", "Run"]
 
@@ -47,6 +48,14 @@ class Opening(msgspec.Struct, frozen=True):
     one_call: bool = False
     #: Words that may stand between the mark and the call.
     preamble: str = ""
+    #: Marks that no argument goes on behind: what is still open there has lost its closers.
+    ends: tuple[str, ...] = ()
+    #: Most of those who write the mark never close it, so nothing is said when it is not.
+    open_ended: bool = False
+    #: What code puts around each call, up to its bracket: `print(`.
+    dress: str = ""
+    #: The calls are JSON objects whose keys are the names of tools.
+    keyed: bool = False
 
 
 class Run(msgspec.Struct):
@@ -117,6 +126,10 @@ class MarkTable(Protocol):
 
     def may_become_tag(self, name: str) -> bool:
         """Whether some mark begins with this folded name."""
+        ...
+
+    def named(self, opening: Opening, tag: Tag) -> Opening:
+        """What a tag with attributes opens, where `opening` is what it opens without."""
         ...
 
     def literal(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:

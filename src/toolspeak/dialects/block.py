@@ -13,7 +13,7 @@ import msgspec
 from ..core.builder import CallBuilder
 from ..core.desk import Desk
 from ..core.evidence import Evidence
-from ..core.markup import MORE, lex_tag
+from ..core.markup import MORE, Tag, lex_tag
 from ..core.quotes import LOOKAHEAD
 from ..core.seam import Opening, Progress, Run
 from .bodies import Body, Context
@@ -29,8 +29,10 @@ _MAX_NESTED = 2
 #: Longer thinking inside a block is no aside.
 _MAX_THOUGHT = 4096
 _BLANK = re.compile(rf"[\s,;]{{0,{LOOKAHEAD + 1}}}").match
-_NEXT_CALL = re.compile(r"[A-Za-z_$][\w$.:/-]{0,127}+\s{0,8}(?:\(|\{|\[ARGS\]|<(?:arg_key|tool_sep|[|｜]tool))").match
-_NEXT_BEGUN = re.compile(r"[A-Za-z_$][\w$.:/-]{0,127}+\s{0,8}(?:\[[ARGS]{0,4}|<[a-z_|｜]{0,8})?").match
+_NEXT_CALL = re.compile(
+    r"[A-Za-z_$][\w$.:/-]{0,127}+\s{0,8}(?:\(|\{|\[(?:ARGS|CALL_ID)\]|<(?:arg_key|tool_sep|[|｜]tool))"
+).match
+_NEXT_BEGUN = re.compile(r"[A-Za-z_$][\w$.:/-]{0,127}+\s{0,8}(?:\[[A-Z_]{0,7}|<[a-z_|｜]{0,8})?").match
 _FENCE = re.compile(r"`{3,6}[a-z]{0,12}").match
 _LIST_OF_CALLS = re.compile(r"\[\s{0,64}([A-Za-z_][\w.-]{0,127})\(").match
 _LIST_BEGUN = re.compile(r"\[\s{0,64}(?:[A-Za-z_][\w.-]{0,127})?").match
@@ -71,7 +73,7 @@ class Block:
         self.channel = ""
         self.closed = False
         self.owes = ""
-        self._context = Context(desk, evidence, opening.stops)
+        self._context = Context(desk, evidence, opening.stops + opening.ends)
         self._opening = opening
         self._body: Body | None = None
         self._calls = 0
@@ -80,6 +82,7 @@ class Block:
         self._grammar = ""  # how the calls of the block are written, as far as one look tells
         self._inner: set[str] = set()  # block tags in front of the first call
         self._prose = 0  # how much prose may still stand in front of the call
+        self._dressed = False  # a bracket that belongs to no call is open
         self._nonce_due = desk.nonce if evidence.nonce is False else None
 
     @property
@@ -105,6 +108,7 @@ class Block:
             self._calls += body.state == "done"
         ended = body is None or body.state == "done"
         self.state = "done" if self._calls and ended else "failed"
+        self.owes = self._due
         self._settle()
 
     def _settle(self) -> None:
@@ -184,13 +188,16 @@ class Block:
 
     def _preamble(self, buf: str, at: int, final: bool) -> int:
         """Behind the words that may stand before a call, MORE when they may still come, 0 when there are none."""
-        words = self._opening.preamble
-        if not words or self._calls:
+        return 0 if self._calls else _behind(self._opening.preamble, buf, at, final)
+
+    def _undress(self, buf: str, at: int, final: bool) -> int:
+        """Behind what code puts around a call, unless a tool is called like that."""
+        words = self._opening.dress
+        if self._dressed or self._context.desk.knows(words.rstrip("(")):
             return 0
-        rest = buf[at : at + len(words)]
-        if rest == words:
-            return at + len(words)
-        return MORE if words.startswith(rest) and not final else 0
+        behind = _behind(words, buf, at, final)
+        self._dressed = behind > 0
+        return behind
 
     def _nonce(self, buf: str, at: int, final: bool) -> int:
         """Marks that take no attribute carry the nonce right behind them."""
@@ -223,7 +230,9 @@ class Block:
             if end == len(buf) and not final:
                 return MORE
             if buf[end : end + 1].isalpha():
-                return self._leave(pos)  # not the end of this fence, but the beginning of the next
+                self._leave(pos)  # not the end of this fence, but the beginning of the next
+                self.owes = self._due
+                return pos
         self.state = "done"
         self.closed = True
         return end
@@ -243,14 +252,24 @@ class Block:
         if char == "`":
             return self._fence(buf, pos, at, final)
         if (char.isalpha() or char in "_$") and self._opening.wrapper != "weak":
-            return self._word(buf, pos, at, final)
-        if char in "})" and self._calls and at == pos:
-            return at + 1  # a closer too many
+            return self._undress(buf, at, final) or self._word(buf, pos, at, final)
+        if char in "})" and self._calls and (at == pos or self._dressed):
+            return self._extra_closer(at)
         return self._leave(pos)
 
+    def _extra_closer(self, at: int) -> int:
+        """A closer too many, or the one of what stood around the call."""
+        if not self._dressed:
+            self._context.note_extra_closer()
+        self._dressed = False
+        return at + 1
+
     def _object(self, buf: str, at: int) -> int:
-        whole = read_whole(self._context, buf, at, self._opening.single)
-        return self._behind_call(whole) if whole else self._begin(JsonCalls(self._context, self._opening.single), at)
+        whole = 0 if self._opening.keyed else read_whole(self._context, buf, at, self._opening.single)
+        return self._behind_call(whole) if whole else self._begin(self._json_calls(), at)
+
+    def _json_calls(self) -> JsonCalls:
+        return JsonCalls(self._context, self._opening.single, self._opening.keyed)
 
     def _word(self, buf: str, pos: int, at: int, final: bool) -> int:
         """A word: the name of a call. Behind a call it may be text, so it must look like one at once."""
@@ -266,10 +285,15 @@ class Block:
 
     def _leave(self, pos: int, failed: bool = False) -> int:
         """Something that is no call: the block ends here."""
-        if self._calls and self._opening.stops[:1]:
-            self.owes = self._opening.stops[0]
         self.state = "done" if self._calls and not failed else "failed"
+        if self._due[:1] not in ("`", "~"):  # a fence goes on behind its call
+            self.owes = self._due
         return pos
+
+    @property
+    def _due(self) -> str:
+        """The mark that closes the block, if calls stood in it."""
+        return "".join(self._opening.stops[:1]) if self._calls and not self._opening.open_ended else ""
 
     def _list(self, buf: str, at: int, final: bool) -> int:
         call = _LIST_OF_CALLS(buf, at)
@@ -280,7 +304,7 @@ class Block:
         if begun is not None and begun.end() == len(buf) and not final and len(buf) - at < LOOKAHEAD:
             return MORE
         inner = _LIST_OF_OBJECTS(buf, at)
-        return self._leave(at) if inner is None else self._begin(JsonCalls(self._context, self._opening.single), at)
+        return self._leave(at) if inner is None else self._begin(self._json_calls(), at)
 
     def _bracket(self, buf: str, pos: int, at: int, final: bool) -> int:
         rest = buf[at : at + len(NOISE)]
@@ -290,10 +314,12 @@ class Block:
             return MORE
         if len(rest) == 1 and not final:
             return MORE
-        if self._in_list or self._calls:
-            self._in_list = False
-            return at + 1
-        return self._leave(pos)
+        if not self._in_list and not self._calls:
+            return self._leave(pos)
+        if not self._in_list:
+            self._context.note_extra_closer()
+        self._in_list = False
+        return at + 1
 
     def _fence(self, buf: str, pos: int, at: int, final: bool) -> int:
         """A code fence inside the block is decoration."""
@@ -314,30 +340,35 @@ class Block:
         if name in _SKIPPED and not (closing and self._calls):
             return tag.end
         if tag.kind == "close" or name in BLOCK_CLOSERS:
-            return self._closed(tag.end)
+            return self._closed(tag)
         if self._opening.wrapper == "weak":
             return self._leave(pos)
-        return self._call_tag(name, pos, at, tag.end, bool(tag.value or tag.attributes))
+        return self._call_tag(name, pos, at, tag.end, bool(TagCalls.name_in(tag)))
 
-    def _closed(self, end: int) -> int:
+    def _closed(self, tag: Tag) -> int:
         """A closing tag: of a block inside this one, or of this one, under whatever name."""
         if self._nested:
             self._nested -= 1
-        else:
-            self.state = "done"
-        return end
+            return tag.end
+        self.state = "done"
+        if tag.name.startswith("|"):
+            self.owes = self._due
+        elif self._due not in ("", f"</{tag.name}>"):
+            self._context.desk.note("wrong_close_tag", f"`</{tag.name[:64]}>` stood where `{self._due}` was due")
+        return tag.end
 
     def _call_tag(self, name: str, pos: int, at: int, end: int, named: bool) -> int:
         if name in CALL_TAGS and not named and name == "invoke":
-            return end  # `<invoke>{json}</invoke>`
-        if name in BLOCK_TAGS:
+            self._nested += 1  # `<invoke>{json}</invoke>`
+            return end
+        if name in BLOCK_TAGS and not named:
             if self._is_unsigned(name):
                 return self._leave(pos)
             if self._opening.stops and self._nested < _MAX_NESTED and self._may_nest(name):
                 self._nested += 1
                 return end
             return self._leave(pos)
-        call = name in CALL_TAGS and named
+        call = named
         if (call or self._is_call(name)) and not self._is_foreign(name if call else "tool"):
             return self._begin(TagCalls(self._context), at)
         return self._leave(pos)
@@ -363,6 +394,16 @@ class Block:
         if close < 0:
             return MORE if not final and len(buf) - at < _MAX_THOUGHT else self._leave(at)
         return close + len(name) + 3
+
+
+def _behind(words: str, buf: str, at: int, final: bool) -> int:
+    """Behind `words` at `at`, MORE when they may still come, 0 when they do not stand there."""
+    if not words:
+        return 0
+    rest = buf[at : at + len(words)]
+    if rest == words:
+        return at + len(words)
+    return MORE if words.startswith(rest) and not final else 0
 
 
 def _grammar(char: str) -> str:

@@ -13,14 +13,28 @@ from ..core.events import CallArgs
 from ..core.evidence import Evidence
 from ..core.lenient_json import Transducer
 from ..core.lenient_strings import RUN_STOPS
+from ..core.lookahead import Answer
 from ..core.markup import MORE
 from ..core.seam import Progress, Run
 from ..core.whole import whole_object
 
-__all__ = ["BODY_NAME", "ArgumentsBody", "Body", "Context", "Steps"]
+__all__ = ["BODY_NAME", "ArgumentsBody", "Body", "Context", "Steps", "arguments_ahead"]
 
 #: Characters that a tool name may be made of, as far as text without quotes goes.
 BODY_NAME = r"[A-Za-z_$][\w$.:/-]*"
+_BRACES = ("{", "｛")
+
+
+def arguments_ahead(buf: str, at: int) -> Answer:
+    """Whether an object begins at `at`: with a brace of either width, or as a JSON string. `None`: not known yet."""
+    if buf.startswith(_BRACES, at):
+        return True
+    if buf[at] != '"':
+        return False
+    inside = buf[at + 1 : at + 10].lstrip()
+    if not inside and len(buf) - at < 10:
+        return None
+    return inside.startswith(_BRACES)
 
 
 class Context:
@@ -31,6 +45,13 @@ class Context:
         self.evidence = evidence
         self.stops = stops
         self.builders: list[CallBuilder] = []
+        self._closer_noted = False
+
+    def note_extra_closer(self) -> None:
+        """A bracket that nothing opened stood behind a call, which may have gone out."""
+        if not self._closer_noted:
+            self._closer_noted = True
+            self.desk.note("extra_closer", "a bracket that nothing opened stood behind a call")
 
     def builder(self) -> CallBuilder:
         """A new candidate in this block."""
@@ -97,16 +118,17 @@ class Body(Steps):
 class ArgumentsBody(Body):
     """The arguments of a call whose name is known: one tolerant JSON value or Python argument list."""
 
-    def __init__(self, context: Context, builder: CallBuilder, call: bool = False) -> None:
+    def __init__(self, context: Context, builder: CallBuilder, call: bool = False, stops: tuple[str, ...] = ()) -> None:
         super().__init__(context)
         self._builder = builder
-        self._json = Transducer(stops=context.stops, call=call)
+        self._stops = (*context.stops, *stops)
+        self._json = Transducer(stops=self._stops, call=call)
         self._may_be_whole = not call
 
     def feed(self, buf: str, pos: int, final: bool) -> int:
         if self._may_be_whole:
             self._may_be_whole = False
-            whole = whole_object(buf, pos, self.context.stops)
+            whole = whole_object(buf, pos, self._stops)
             if whole is not None and self._builder.take_arguments(whole):
                 self.state = "done"
                 return whole.end

@@ -112,8 +112,9 @@ class _Frame:
 class JsonCalls(Body):
     """One JSON value that consists of calls. `exact` refuses keys that no call has."""
 
-    def __init__(self, context: Context, canonical: bool = False) -> None:
+    def __init__(self, context: Context, canonical: bool = False, keyed: bool = False) -> None:
         super().__init__(context)
+        self._keyed = keyed  # keys are the names of tools, their values the arguments
         self._json = Transducer(stops=context.stops)
         self._roles: dict[str, _Role] = _CANONICAL if canonical else ROLES
         self._frames: list[_Frame] = []
@@ -123,6 +124,7 @@ class JsonCalls(Body):
         self._parts: list[str] = []
         self._quotes_before = False
         self._batch: list[Token] = []
+        self._told = 0  # how many notes of the reader some call carries
 
     # ---- reading
 
@@ -146,15 +148,27 @@ class JsonCalls(Body):
         return len(self._json.closers) - inside if inside else MAX_DEPTH
 
     def _complete(self) -> None:
-        if self._json.status == "complete":
-            self.state = "done"
-        else:
+        if self._json.status != "complete":
             self._fail("not_json")
+            return
+        self.state = "done"
+        self._note_rest()
+
+    def _note_rest(self) -> None:
+        """What was repaired behind the last call."""
+        late = self._json.notes[self._told :]
+        builder = self.context.builders[-1] if self.context.builders else None
+        if builder is not None and builder.state == "tail":
+            builder.note(*late)
+        elif builder is not None and builder.state == "done":
+            for note in late:
+                self.context.desk.note(note.code, note.detail)
 
     def finish(self) -> None:
         in_list = len(self._frames) == 1 and self._frames[0].is_list and bool(self.context.builders)
         if in_list and self._json.closers == "]":
-            self.state = "done"  # only the bracket behind the last call is missing
+            self.state = "done"
+            self.context.desk.note("missing_closer", "the bracket behind the last call is missing")
             return
         if in_list:
             self.context.builder().cut()
@@ -262,9 +276,23 @@ class JsonCalls(Body):
     def _key(self, text: str) -> None:
         frame = self._frames[-1]
         frame.role = self._roles.get(text, "other")
+        if self._keyed and (frame.role == "other" or self.context.desk.knows(text)):
+            self._name_key(frame, text)
         frame.argued = frame.argued or frame.role == "arguments"
         if frame.role == "other" and self._exact:
             self._fail("not_a_call")
+
+    def _name_key(self, frame: _Frame, text: str) -> None:
+        """`{"get_weather": {...}}`: the key is the name. Each further key is a call of its own."""
+        builder = frame.builder
+        assert builder is not None  # keys stand in objects only
+        if frame.named:
+            if builder.state in ("live", "held"):
+                self._end_call(builder)
+            frame.builder = builder = self.context.builder()
+        frame.named = True
+        frame.role = "arguments"
+        self._named(builder, text)
 
     def _enter(self, is_list: bool) -> None:
         """A container begins where a call, a list of calls, or a value of a call may stand."""
@@ -305,10 +333,14 @@ class JsonCalls(Body):
             self._fail("not_a_call", builder)  # {"name": "Ada"} is a person
             return
         if builder.state in ("live", "held"):
-            builder.note(*self._json.notes)
-            builder.end()
+            self._end_call(builder)
         elif not frame.named:
             builder.fail("no_name")
+
+    def _end_call(self, builder: CallBuilder) -> None:
+        builder.note(*self._json.notes)
+        self._told = len(self._json.notes)
+        builder.end()
 
     def _scalar(self, token: Token) -> None:
         """A string or another scalar as the value of a key, or as an item where a call was due."""

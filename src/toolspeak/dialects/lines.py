@@ -14,10 +14,11 @@ from ..core.builder import CallBuilder
 from ..core.desk import Desk
 from ..core.evidence import Evidence
 from ..core.lenient_json import END_OBJECT, KEY, OBJECT, SCALAR
+from ..core.lookahead import begins
 from ..core.markup import MORE
 from ..core.quotes import LOOKAHEAD
 from ..core.seam import Opening, Progress, Run
-from .bodies import ArgumentsBody, Context, Steps
+from .bodies import ArgumentsBody, Context, Steps, arguments_ahead
 from .named_calls import clean_name
 
 __all__ = ["ACTION", "CHANNEL", "ChannelReader", "ReactReader"]
@@ -25,10 +26,9 @@ __all__ = ["ACTION", "CHANNEL", "ChannelReader", "ReactReader"]
 ACTION = Opening("react")
 CHANNEL = Opening("harmony", at_mark=True)
 
-_INPUT = re.compile(r"\s{0,64}Action Input:\s{0,64}").match
-_INPUT_BEGUN = re.compile(
-    r"\s{0,64}(?:A(?:c(?:t(?:i(?:o(?:n(?: (?:I(?:n(?:p(?:u(?:t(?::\s{0,64})?)?)?)?)?)?)?)?)?)?)?)?)?"
-).fullmatch
+#: What stands between the name and the arguments; longer ones first.
+_LABELS = ("Action Input:", "**Action Input:**", "**Action Input**:", "✿ARGS✿:", "✿ARGS✿")
+_NAME_LINE = re.compile(r"[^\n✿]*").match
 #: A longer line is no input.
 _MAX_LINE = 16 * LOOKAHEAD
 _GAP = re.compile(r"\s{0,64}").match
@@ -51,6 +51,7 @@ class LineReader(Steps):
         self.closed = True
         self._context = Context(desk, evidence, stops)
         self._inner: ArgumentsBody | None = None
+        self._closer = ""  # what stands behind the arguments when something stands around them
 
     @property
     def builders(self) -> list[CallBuilder]:
@@ -60,6 +61,9 @@ class LineReader(Steps):
         return self._inner.run() if self._inner is not None else None
 
     def finish(self) -> None:
+        if self._inner is not None and self._inner.state == "done":
+            self.state = "done"
+            return
         if self._inner is not None:
             self._inner.finish()
         for builder in self.builders:
@@ -72,9 +76,24 @@ class LineReader(Steps):
         self.state = "failed"
         return pos
 
-    def _reopen(self) -> None:
-        """The arguments are complete, but something that belongs to them follows."""
-        self.state = "open"
+    def _read_arguments(self, inner: ArgumentsBody, buf: str, pos: int, final: bool) -> int:
+        """The arguments, a brace too many, and what closes that which stands around them."""
+        if inner.state == "open":
+            return self._reopen(self._feed_inner(inner, buf, pos, final))
+        if buf[pos] == "}":
+            self._context.note_extra_closer()
+            return pos + 1
+        gap = _GAP(buf, pos)
+        assert gap is not None
+        rest = buf[gap.end() : gap.end() + len(self._closer)]
+        if rest != self._closer and self._closer.startswith(rest) and not final:
+            return MORE
+        return self._done(gap.end() + len(rest) if rest and rest == self._closer else pos)
+
+    def _reopen(self, pos: int) -> int:
+        """Something that belongs to the arguments may follow them."""
+        self.state = "open" if self.state == "done" else self.state
+        return pos
 
     def _done(self, pos: int) -> int:
         self.state = "done"
@@ -85,9 +104,8 @@ class ReactReader(LineReader):
     """Behind `Action:`: a name, `Action Input:`, and JSON or a line of text."""
 
     def __init__(self, desk: Desk, evidence: Evidence) -> None:
-        super().__init__(desk, evidence, ("\nObservation:",))
+        super().__init__(desk, evidence, ("\nObservation:", "\n**Observation", "✿RESULT✿", "✿RETURN✿"))
         self._name = ""
-        self._closer = ""  # what stands behind the arguments when something stands around them
         self._builder: CallBuilder | None = None
 
     def _step(self, buf: str, pos: int, final: bool) -> int:
@@ -99,49 +117,49 @@ class ReactReader(LineReader):
             return self._read_label(buf, pos, final)
         return self._read_input(self._builder, buf, pos, final)
 
-    def _read_arguments(self, inner: ArgumentsBody, buf: str, pos: int, final: bool) -> int:
-        if inner.state == "open":
-            new = self._feed_inner(inner, buf, pos, final)
-            if self._closer and self.state == "done":
-                self._reopen()
-            return new
-        gap = _GAP(buf, pos)
-        assert gap is not None
-        rest = buf[gap.end() : gap.end() + len(self._closer)]
-        if rest != self._closer and self._closer.startswith(rest) and not final:
-            return MORE
-        return self._done(gap.end() + len(rest) if rest == self._closer else pos)
-
     def _read_name(self, buf: str, pos: int, final: bool) -> int:
-        eol = buf.find("\n", pos, pos + LOOKAHEAD)
-        if eol < 0:
+        line = _NAME_LINE(buf, pos, pos + LOOKAHEAD)
+        assert line is not None  # the pattern matches nothing, too
+        if line.end() == min(len(buf), pos + LOOKAHEAD):
             return MORE if not final and len(buf) - pos < LOOKAHEAD else self._fail(pos)
-        name = buf[pos:eol].strip(" \t\r`*\"'[]")
+        name = line.group().strip(" \t\r`*\"'[]:：")
         if _TOOL(name) is None or self._context.desk.final_answer:
             return self._fail(pos)
         self._name = name
-        return eol
+        return line.end()
 
     def _read_label(self, buf: str, pos: int, final: bool) -> int:
-        label = _INPUT(buf, pos)
-        if label is None or (label.end() == len(buf) and not final):
-            begun = _INPUT_BEGUN(buf, pos) is not None and not final
-            return MORE if begun else self._fail(pos)
+        gap = _GAP(buf, pos)
+        assert gap is not None
+        at = gap.end()
+        label = next((label for label in _LABELS if buf.startswith(label, at)), "")
+        if not label:
+            return MORE if not final and begins(buf, at, _LABELS) is None else self._fail(pos)
+        behind = _GAP(buf, at + len(label))
+        assert behind is not None
+        if behind.end() == len(buf) and not final:
+            return MORE
         self._builder = self._context.builder()
         if not self._builder.take_name(self._name, hold=True):
             return self._fail(pos)
-        return label.end()
+        return behind.end()
 
     def _read_input(self, builder: CallBuilder, buf: str, pos: int, final: bool) -> int:
         wrapped = _WRAPPED(buf, pos)
         if wrapped is not None:
             self._closer = ")"
             return wrapped.end()
-        if buf[pos] == "{" or buf.startswith("```", pos):
-            if buf[pos] == "`":
-                eol = buf.find("\n", pos, pos + LOOKAHEAD)
-                self._closer = "```"
-                return eol + 1 if eol >= 0 else MORE if len(buf) - pos < LOOKAHEAD else self._fail(pos)
+        if buf.startswith("```", pos):
+            return self._read_fence(buf, pos)
+        if buf.startswith(("`{", "`｛"), pos):
+            self._closer = "`"
+            return pos + 1
+        if buf[pos] == "`" and len(buf) - pos < 3 and not final:
+            return MORE
+        ahead = arguments_ahead(buf, pos)
+        if ahead is None:
+            return MORE
+        if ahead:
             builder.go_live()
             self._inner = ArgumentsBody(self._context, builder)
             return pos
@@ -151,6 +169,12 @@ class ReactReader(LineReader):
             if end - pos >= _MAX_LINE or not final:
                 return MORE if end - pos < _MAX_LINE else self._fail(pos)
         return self._line_input(builder, buf[pos:end].strip(), end)
+
+    def _read_fence(self, buf: str, pos: int) -> int:
+        """A code fence around the arguments."""
+        eol = buf.find("\n", pos, pos + LOOKAHEAD)
+        self._closer = "```"
+        return eol + 1 if eol >= 0 else MORE if len(buf) - pos < LOOKAHEAD else self._fail(pos)
 
     def _line_input(self, builder: CallBuilder, text: str, end: int) -> int:
         schema = self._context.desk.schema(self._name)
@@ -170,7 +194,7 @@ class ChannelReader(LineReader):
 
     def _step(self, buf: str, pos: int, final: bool) -> int:
         if self._inner is not None:
-            return self._feed_inner(self._inner, buf, pos, final)
+            return self._read_arguments(self._inner, buf, pos, final)
         evidence = self._context.evidence
         if evidence.in_fence or evidence.in_code:
             return self._fail(pos)

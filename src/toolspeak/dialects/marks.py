@@ -13,41 +13,57 @@ from functools import cache, lru_cache
 
 from ..core.desk import Desk
 from ..core.evidence import Evidence
-from ..core.markup import MORE, NAMESPACES
+from ..core.markup import MORE, NAMESPACES, Tag
 from ..core.seam import NONE, Opening, Reader, Role
 from .block import BLOCK_CLOSERS, Block
 from .json_calls import ROLES
 from .lines import ACTION, CHANNEL, ChannelReader, ReactReader
 from .places import place_finder
+from .tag_calls import TagCalls
 from .tag_names import CALL_TAGS, NOISE
 
 __all__ = ["Marks"]
 
 
-def _tag_row(dialect: str, *names: str, preamble: str = "") -> dict[str, Opening]:
+def _tag_row(dialect: str, *names: str, preamble: str = "", ends: tuple[str, ...] = ()) -> dict[str, Opening]:
     return {
-        name: Opening(dialect, stops=(f"</{name}>",) if name[0] != "|" else (), preamble=preamble) for name in names
+        name: Opening(dialect, stops=(f"</{name}>",) if name[0] != "|" else (), preamble=preamble, ends=ends)
+        for name in names
     }
+
+
+def _tokens(*names: str) -> tuple[str, ...]:
+    """Tokens of these names, with bars and word separators of either width."""
+    wide = (name.replace("_", "▁") for name in names)
+    return (*(f"<|{name}|>" for name in names), *(f"<｜{name}｜>" for name in wide))
 
 
 #: Tags that open a block.
 OPENINGS: dict[str, Opening] = {
     **_tag_row("hermes", "tool_call", "toolcall", "tool-call"),
     **_tag_row("tool_calls", "tool_calls", "function_calls"),
-    **_tag_row("granite", "function_call", "|tool_call|"),
+    **_tag_row("granite", "|tool_call|"),
+    "function_call": Opening("granite", stops=("</function_call>",), open_ended=True),
+    **_tag_row("tool_use", "tool_use"),
     "tools": Opening("tools", "weak", ("</tools>", "</tool_call>"), single=True),
     **_tag_row("nemotron", "TOOLCALL"),
     **_tag_row("longcat", "longcat_tool_call"),
-    **_tag_row("llama", "|python_tag|", "|python_start|"),
-    **_tag_row("lfm2", "|tool_call_start|"),
-    **_tag_row("kimi_k2", "|tool_calls_section_begin|", "|tool_call_begin|"),
-    **_tag_row("deepseek", "|tool_calls_begin|"),
-    **_tag_row("command_r", "|START_ACTION|"),
-    **_tag_row("internlm", "|action_start|"),
+    **_tag_row("llama", "|python_tag|", "|python_start|", ends=_tokens("eom_id", "eot_id", "python_end")),
+    **_tag_row("lfm2", "|tool_call_start|", ends=_tokens("tool_call_end")),
+    **_tag_row(
+        "kimi_k2",
+        "|tool_calls_section_begin|",
+        "|tool_call_begin|",
+        ends=_tokens("tool_call_end", "tool_calls_section_end"),
+    ),
+    **_tag_row("deepseek", "|tool_calls_begin|", ends=_tokens("tool_call_end", "tool_calls_end")),
+    **_tag_row("command_r", "|START_ACTION|", ends=_tokens("END_ACTION")),
+    **_tag_row("internlm", "|action_start|", ends=_tokens("action_end")),
+    "|tools_prefix|": Opening("apertus", ends=_tokens("tools_suffix"), keyed=True),
     **_tag_row("gigachat", "|function_call|", "|message_sep|", preamble="function call"),
     **_tag_row("inkling", "|content_invoke_tool_json|"),
-    **_tag_row("gemma", "|tool_call"),
-    **_tag_row("functiongemma", "start_function_call"),
+    **_tag_row("gemma", "|tool_call", ends=("<tool_call|>",)),
+    "start_function_call": Opening("functiongemma", stops=("<end_function_call>",)),
     **{name: Opening("tags", at_mark=True, one_call=True) for name in sorted(CALL_TAGS)},
     "|open|tools": Opening("kimi_k3"),
     "|open|call": Opening("kimi_k3", at_mark=True, one_call=True),
@@ -74,8 +90,13 @@ RESULTS = frozenset(
         "observation",
         "|tool_response",
         "|tool_response|",
+        "tool_outputs",
+        "tool_use_result",
+        "function_output",
+        "|tool_outputs|",
         "|tool_outputs_begin|",
         "|tool_output_begin|",
+        "|observation|",
         "|START_TOOL_RESULT|",
         "start_function_response",
         # a new turn behind a call: only the caller may open one
@@ -97,6 +118,7 @@ NOISE_TAGS = frozenset(
         "|end_message|",
         "|eot|",
         "|call|",
+        "|tools_suffix|",
         "|tool_outputs_end|",
         "|tool_output_end|",
         "|open|",
@@ -111,15 +133,19 @@ FIRST = "s"
 LONG_PARTS = frozenset({"|open|argument", "|close|argument", "|close|call", "|close|tools"})
 CLOSING_TAGS = frozenset({*OPENINGS, *CALL_TAGS, "tool_call|", "end_function_call"}) | BLOCK_CLOSERS
 
+_MISTRAL = Opening("mistral", stops=("[/TOOL_CALLS]",), ends=("[TOOL_CALLS]", "</s>"), open_ended=True)
 #: Literal marks.
 LITERALS: dict[str, tuple[Role, Opening | None]] = {
-    "[TOOL_CALLS]": ("open", Opening("mistral", stops=("[/TOOL_CALLS]",))),
+    "[TOOL_CALLS]": ("open", _MISTRAL),
     "[TOOL_CALL]": ("open", Opening("perl", stops=("[/TOOL_CALL]",))),
     "[TOOL_REQUEST]": ("open", Opening("lmstudio", stops=("[END_TOOL_REQUEST]",))),
     "[THINK]": ("think", None),
     "[/THINK]": ("think_end", None),
     "[BEGIN FINAL RESPONSE]": ("think_end", None),
     "[TOOL_RESULTS]": ("result", None),
+    "[TOOL_RESULT]": ("result", None),
+    "✿FUNCTION✿": ("open", ACTION),
+    "✿RESULT✿": ("result", None),
     NOISE: ("noise", None),
 }
 #: Marks that count only as the first word of a line.
@@ -128,19 +154,47 @@ LINES: dict[str, tuple[Role, Opening | None]] = {
     "TOOL_CALL\n": ("open", Opening("perl", stops=("/TOOL_CALL",))),
     "to=functions.": ("open", CHANNEL),
     "Action:": ("open", ACTION),
+    "**Action:**": ("open", ACTION),
+    "**Action**:": ("open", ACTION),
     ">>>": ("open", Opening("functionary", "bare", one_call=True)),
     "Final Answer:": ("final", None),
-    "Observation:": ("result", None),
-    "Tool result:": ("result", None),
-    "Tool Result:": ("result", None),
-    "Tool output:": ("result", None),
-    "TOOL_RESULT:": ("result", None),
+    "**Final Answer:**": ("final", None),
+    **dict.fromkeys(
+        (
+            "Observation:",
+            "observation:",
+            "**Observation:**",
+            "**Observation**:",
+            "Tool result:",
+            "Tool Result:",
+            "Tool result for",
+            "Tool Result for",
+            "Tool results:",
+            "Tool Results:",
+            "Tool output:",
+            "Tool Output:",
+            "Tool response:",
+            "Tool Response:",
+            "**Tool result:**",
+            "**Tool Result:**",
+            "Function result:",
+            "Function Result:",
+            "TOOL_RESULT:",
+            "[Tool result",
+            "[Tool Result",
+        ),
+        ("result", None),
+    ),
 }
 #: How much of a mark is its own: the bracket of `functools[` belongs to the list of calls.
 _BEHIND = {"functools[": len("functools")}
 #: Info strings of fences that hold calls, and of fences that may.
 ACTION_FENCES = frozenset({"json action", "action", "tool_call", "tool_calls", "tool_code", "json tool_call", "tool"})
-RESULT_FENCES = frozenset({"json result", "result", "tool_result", "tool_response", "tool_output"})
+RESULT_FENCES = frozenset(
+    {"json result", "result", "tool_result", "tool_response", "tool_output", "tool_outputs", "output"}
+)
+#: What such a fence puts around its calls.
+_DRESSES = {"tool_code": "print("}
 JSON_FENCES = frozenset({"", "json", "jsonc", "json5", "JSON"})
 _FENCE_NAME = re.compile(r"tool[ :]([A-Za-z_][\w.-]{0,127})").fullmatch
 
@@ -247,6 +301,12 @@ class Marks:
         """Whether some mark begins with this folded name."""
         return _is_prefix(name, _tag_names(self._tools))
 
+    def named(self, opening: Opening, tag: Tag) -> Opening:
+        """The opening of a tag with attributes: one that names the call is part of it."""
+        if not opening.stops or opening.at_mark or not TagCalls.name_in(tag):
+            return opening
+        return Opening(opening.dialect, stops=opening.stops, at_mark=True, one_call=True)
+
     # ---- literals
 
     def literal(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
@@ -346,7 +406,7 @@ def _fold_info(info: str) -> str:
 def _fence_opening(info: str, marks: str) -> Opening | None:
     folded = _fold_info(info)
     if folded in ACTION_FENCES:
-        return Opening("action", stops=(marks,))
+        return Opening("action", stops=(marks,), dress=_DRESSES.get(folded, ""))
     if info in JSON_FENCES:
         return Opening("json_fence", "weak", stops=(marks,))
     named = _FENCE_NAME(info)

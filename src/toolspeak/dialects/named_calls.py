@@ -11,11 +11,12 @@ import re
 from ..core.arguments import to_json
 from ..core.builder import CallBuilder
 from ..core.lenient_json import END_OBJECT, KEY, OBJECT, SCALAR
+from ..core.lookahead import begins
 from ..core.markup import MORE, lex_tag, unescape
 from ..core.model import JSONValue, Note
 from ..core.quotes import LOOKAHEAD
 from ..core.seam import Run
-from .bodies import BODY_NAME, ArgumentsBody, Body, Context
+from .bodies import BODY_NAME, ArgumentsBody, Body, Context, arguments_ahead
 from .tag_calls import TagCalls
 from .tag_names import CALL_ENDS
 
@@ -31,8 +32,10 @@ _MAX_NAME = 16 * LOOKAHEAD
 #: How much text may stand between a name and the next tag.
 _MAX_LINE = 4 * LOOKAHEAD
 _INDEX = re.compile(r":\d{1,6}$").sub
-#: Separators between a name and its arguments.
-_SEPARATORS = ("[ARGS]",)
+#: What Mistral puts between a name and its arguments, and the beginnings of it.
+_ARGS = re.compile(r"(?:\[CALL_ID\][\w-]{1,64}+)?\[ARGS\]").match
+_SEPARATORS = ("[ARGS]", "[CALL_ID]")
+_CALL_ID_BEGUN = re.compile(r"\[CALL_ID\][\w-]{0,64}+(?:\[[ARGS]{0,4}+)?").fullmatch
 _SEPARATOR_TAGS = frozenset({"tool_sep", "|tool_sep|", "|tool_call_argument_begin|", "|role_sep|", "|message|"})
 #: Words before a separator tag that say what follows and are no name.
 _LABELS = frozenset({"function", "function call", "tool"})
@@ -40,7 +43,7 @@ _LABELS = frozenset({"function", "function call", "tool"})
 
 def clean_name(raw: str) -> str:
     """`functions.get_weather:0`, `call:get_weather`, `get_weather:` all mean `get_weather`."""
-    name = raw.removeprefix("call:").removeprefix("functions.").rstrip(":")
+    name = raw.removeprefix("call:").removeprefix("functions.").removeprefix("default_api.").rstrip(":")
     return _INDEX("", name)
 
 
@@ -54,6 +57,7 @@ class NamedCall(Body):
         self._raw = name
         self._inner: Body | None = None
         self._loud = context.evidence.wrapper == "strong"
+        self._separated = False  # a mark stood behind the name: what follows must be arguments
 
     @property
     def begun(self) -> bool:
@@ -115,8 +119,8 @@ class NamedCall(Body):
         char = buf[at]
         if char == "(" and at == pos:
             return self._begin(ArgumentsBody(self.context, self._start(), call=True), at)
-        if char == "{":
-            return self._begin(ArgumentsBody(self.context, self._start()), at)
+        if char == "{" or (self._loud and char in '｛"'):
+            return self._object(buf, pos, at, final)
         if char == "<":
             return self._tag(buf, at, final)
         if char in "[`":
@@ -128,14 +132,26 @@ class NamedCall(Body):
             self._inner = inner
         return pos
 
+    def _object(self, buf: str, pos: int, at: int, final: bool) -> int:
+        """An object, or a quote: then it is one only behind a mark, as a JSON string."""
+        ahead = arguments_ahead(buf, at) if buf[at] != '"' or self._separated else False
+        if ahead is None:
+            return MORE
+        if not ahead:
+            return self._unusual(buf, pos, at, final)
+        return self._begin(ArgumentsBody(self.context, self._start()), at)
+
     def _separator(self, buf: str, at: int, final: bool) -> int:
-        for mark in _SEPARATORS:
-            if buf.startswith(mark, at):
-                return at + len(mark)
+        args = _ARGS(buf, at)
+        if args is not None:
+            self._separated = True
+            return args.end()
+        if not final and (begins(buf, at, _SEPARATORS) is None or _CALL_ID_BEGUN(buf, at) is not None):
+            return MORE
         fence = _FENCE(buf, at)
         rest = buf[at : at + 16]
-        begun = rest.startswith("`") or any(mark.startswith(rest) for mark in _SEPARATORS)
-        if begun and not final and len(rest) < 16 and (fence is None or not rest.endswith("\n")):
+        begun = rest.startswith("`") and len(rest) < 16
+        if begun and not final and (fence is None or not rest.endswith("\n")):
             return MORE
         return self._fail(at) if fence is None else fence.end()
 
@@ -146,6 +162,7 @@ class NamedCall(Body):
         if tag.name in _SEPARATOR_TAGS and tag.kind == "open":
             if self._raw in _LABELS:
                 return self._label(buf, tag.end)
+            self._separated = True
             return tag.end
         if tag.kind == "close" or tag.name in CALL_ENDS or tag.name.startswith("|"):
             return self._no_arguments(at)

@@ -17,7 +17,7 @@ from ..core.markup import MORE, Tag, lex_name, lex_tag
 from ..core.model import JSONValue, Note, is_array
 from ..core.quotes import LOOKAHEAD
 from ..core.seam import Run
-from .bodies import ArgumentsBody, Body, Context
+from .bodies import ArgumentsBody, Body, Context, arguments_ahead
 from .tag_names import (
     BLOCK_TAGS,
     CALL_ENDS,
@@ -32,7 +32,7 @@ from .tag_names import (
     PARAMETER_TAGS,
 )
 from .tag_values import TagValue, ValuePlace
-from .values import body_of, has_structure, plain_text
+from .values import body_of, has_structure, plain_text, value_of
 
 __all__ = ["TagCalls"]
 
@@ -119,7 +119,7 @@ class TagCalls(Body):
         assert not isinstance(tag, int)  # the block has seen it whole
         self._place.own = tag.name
         self._place.prefixed = "DSML" in buf[pos : tag.end]
-        name = self._name_in(tag)
+        name = self.name_in(tag)
         if name:
             self._take(name, hold=tag.kind != "self")
         elif self.context.desk.knows(tag.name) or not self._is_reserved(tag):
@@ -129,8 +129,15 @@ class TagCalls(Body):
         else:
             return self._fail(pos)
         if tag.kind == "self" and self.state == "open":
+            self._take_attributes(tag, bool(name))
             self._end()
         return tag.end
+
+    def _take_attributes(self, tag: Tag, named: bool) -> None:
+        """A tag without a body: what does not name the call is an argument."""
+        for key, text in tag.attributes.items():
+            if not (named and key in NAME_ATTRIBUTES):
+                self._values[key] = value_of(text, self._place.schema, key, "", True)
 
     @staticmethod
     def _is_reserved(tag: Tag) -> bool:
@@ -139,8 +146,9 @@ class TagCalls(Body):
         return reserved or tag.kind == "close"
 
     @staticmethod
-    def _name_in(tag: Tag) -> str:
-        if tag.name not in CALL_TAGS:
+    def name_in(tag: Tag) -> str:
+        """The name of the call that the tag itself gives; nothing when it gives none."""
+        if tag.name not in CALL_ENDS or (tag.value and tag.name not in CALL_TAGS):
             return ""
         named = tag.value or next((tag.attributes[key] for key in NAME_ATTRIBUTES if key in tag.attributes), "")
         return named.partition(" ")[0]  # what follows a space is a nonce
@@ -181,7 +189,10 @@ class TagCalls(Body):
             return self._fail(pos)
         if at == MORE or at == len(buf):
             return MORE
-        if buf[at] not in "<{`":
+        ahead = buf[at] in "<`" or arguments_ahead(buf, at)
+        if ahead is None:
+            return MORE
+        if not ahead:
             return self._fail(pos)
         self._builder.go_live()
         self._phase = self._between
@@ -271,18 +282,25 @@ class TagCalls(Body):
             return self._end_here(pos)
         if at == MORE or at == len(buf):
             return at if self._closes else MORE
-        if buf[at] == "{" and not self._began:
-            self._arguments = ArgumentsBody(self.context, self._builder)
-            self._phase = self._json
-            return at
         if buf[at] != "<":
-            return self._stray(buf, at, final) if self._closes else self._end_here(pos)
+            return self._untagged(buf, pos, at, final)
         if buf.startswith("!", at + 1):
             return self._cdata(buf, at, final)
         tag = lex_tag(buf, at, final)
         if isinstance(tag, int):
             return MORE if tag == MORE else self._stray(buf, at, final)
         return self._tag(tag, at)
+
+    def _untagged(self, buf: str, pos: int, at: int, final: bool) -> int:
+        """JSON instead of parameters, or text where a tag was due."""
+        ahead = not self._began and arguments_ahead(buf, at)
+        if ahead is None:
+            return MORE
+        if ahead:
+            self._arguments = ArgumentsBody(self.context, self._builder, stops=(f"</{self._place.own}>",))
+            self._phase = self._json
+            return at
+        return self._stray(buf, at, final) if self._closes else self._end_here(pos)
 
     def _cdata(self, buf: str, pos: int, final: bool) -> int:
         """CDATA around the arguments means nothing; anything else that begins like it is text."""
@@ -308,7 +326,7 @@ class TagCalls(Body):
     def _tag(self, tag: Tag, at: int) -> int:
         if tag.kind == "close":
             return self._close_tag(tag, at)
-        if tag.name in BLOCK_TAGS and not self._place.schema.knows(tag.name):
+        if tag.name in BLOCK_TAGS and not self.name_in(tag) and not self._place.schema.knows(tag.name):
             return self._fail(at, "missing_close_tag")  # the next block begins; this call never ended
         if self._is_next(tag):
             self._end(missing=self._closes)
@@ -325,7 +343,7 @@ class TagCalls(Body):
 
     def _is_next(self, tag: Tag) -> bool:
         """Whether a tag belongs to what follows the call: another call, or a token."""
-        if tag.name.startswith("|") or (tag.name in CALL_TAGS and self._name_in(tag)):
+        if tag.name.startswith("|") or self.name_in(tag):
             return True
         other = bool(self.context.desk.knows(tag.name)) and not self._place.schema.knows(tag.name)
         return other and not self._closes
@@ -383,6 +401,9 @@ class TagCalls(Body):
             return MORE
         if buf.startswith(CDATA_END, at):
             return at + len(CDATA_END)
+        if buf[at] == "}" and at == pos and self._closes:
+            self.context.note_extra_closer()
+            return at + 1
         if self._fenced and buf.startswith("```", at):
             self._fenced = False
             return at + 3

@@ -30,7 +30,9 @@ KEY_ATTRIBUTES = ("name", "key")
 #: Tags around all parameters: they mean nothing themselves.
 CONTAINER_TAGS = frozenset({"parameters", "arguments", "args", "tool_input", "input", "params", "tool_sep"})
 #: Tags around calls.
-BLOCK_TAGS = frozenset({"tool_call", "tool_calls", "function_call", "function_calls", "toolcall", "tool-call"})
+BLOCK_TAGS = frozenset(
+    {"tool_call", "tool_calls", "function_call", "function_calls", "toolcall", "tool-call", "tool_use"}
+)
 #: Tags that end a call when they close, whatever opened it.
 CALL_ENDS = CALL_TAGS | BLOCK_TAGS
 #: MiniMax M3 puts this before every tag.
