@@ -218,10 +218,9 @@ def test_a_mixed_round_is_put_back_when_the_client_returns(elsewhere: bool) -> N
     assert message(answer)["content"] == "Done."
     assert place.clock.ran == [{"zone": "UTC"}]  # not once more
     calls_seen = [call.name for each in seen[0].messages for call in each.calls]
-    results = {result.name: result.content for each in seen[0].messages for result in each.results}
+    results = {result.id: result.content for each in seen[0].messages for result in each.results}
     assert calls_seen == ["clock", "mine"]
-    assert results["clock"] == "12:00"
-    assert "mine says" in [result.content for each in seen[0].messages for result in each.results]
+    assert results == {"c1": "12:00", "m1": "mine says"}
 
 
 def test_rounds_before_a_handed_call_are_put_back_too() -> None:
@@ -368,3 +367,22 @@ def test_the_tools_are_closed_with_the_gateway() -> None:
         return held.closed
 
     assert run(close())
+
+
+def test_what_is_too_long_for_the_model_can_be_asked_for_in_the_same_answer() -> None:
+    long = Clock(answer="a" * 6000 + "the end of it" + "b" * 6000)
+    seen: list[Request] = []
+
+    def ask_for_more(request: Request) -> Any:
+        content = request.messages[-1].results[0].content
+        assert "the end of it" not in content
+        return calls(ts.ToolCall("read_more", {"id": "c1", "offset": 5000}, "c2"))
+
+    def last(request: Request) -> str:
+        seen.append(request)
+        return "Done."
+
+    answer = run(Place(clock_call(), ask_for_more, last, tools=[long]).ask({"messages": said()}))
+
+    assert message(answer)["content"] == "Done."
+    assert "the end of it" in seen[0].messages[-1].results[0].content

@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -38,6 +38,7 @@ from ..core.strategy import Settings
 from ..core.trace import TracedReply
 from ..errors import UsageError
 from ..tools.base import CallContext, Executable
+from ..tools.wrappers import ReadMore, Remainders, Truncated
 from ..turn import AnyTurn
 from ..turn_maker import MadeTurn, TurnMaker
 from .loop_memory import LoopMemory
@@ -75,7 +76,8 @@ class LoopTools:
         tool_seconds: float | None = 60.0,
         held: Sequence[Closable] = (),
     ) -> None:
-        self.toolbox = Toolbox(tools)
+        self._tools = tuple(tools)
+        Toolbox(self._tools)  # names that clash are told at the start
         self.limits = limits or Limits()
         self.tool_seconds = tool_seconds
         self._held = held
@@ -89,13 +91,20 @@ class LoopTools:
             UsageError: a tool of the client is named like one of these, or several answers are wanted.
         """
         request, notes = maker.conversation.recall(tenant, asked, settings)
-        _check(request, self.toolbox)
+        toolbox = self._toolbox()
+        _check(request, toolbox)
         memory = LoopMemory(maker.conversation, tenant)
         request = msgspec.structs.replace(request, messages=memory.put_back(request.messages))
         # A call is run only once it is known to be whole and to fit.
         checked = msgspec.structs.replace(settings, stream_calls="checked")
-        turn = LoopTurn(maker, request, checked, tenant, self, memory, (*seen, *notes))
+        turn = LoopTurn(_Row(maker, request, checked, tenant), self, toolbox, memory, (*seen, *notes))
         return MadeTurn(turn, request, turn.first.plan)
+
+    def _toolbox(self) -> Toolbox:
+        """The tools for one answer; what is too long for the model is kept for this answer, and nobody else's."""
+        remainders = Remainders()
+        cut: list[Executable] = [Truncated(tool, remainders) for tool in self._tools]
+        return Toolbox([*cut, ReadMore(remainders)])
 
     async def close(self) -> None:
         """End what the tools hold open."""
@@ -113,31 +122,31 @@ def _check(request: Request, toolbox: Toolbox) -> None:
         raise UsageError("the server runs tools for one answer only", hint="leave `n` out")
 
 
+class _Row(NamedTuple):
+    """What all turns of a row have in common."""
+
+    maker: TurnMaker
+    request: Request
+    settings: Settings
+    tenant: str
+
+
 class LoopTurn:
     """Iterate over `batches()` for the events; `outcome` is there with the last of them."""
 
     def __init__(
-        self,
-        maker: TurnMaker,
-        request: Request,
-        settings: Settings,
-        tenant: str,
-        tools: LoopTools,
-        memory: LoopMemory,
-        seen: tuple[Note, ...],
+        self, row: _Row, tools: LoopTools, toolbox: Toolbox, memory: LoopMemory, seen: tuple[Note, ...]
     ) -> None:
-        self._maker = maker
-        self._request = request
-        self._settings = settings
-        self._tenant = tenant
+        self._row = row
         self._tools = tools
+        self._toolbox = toolbox
         self._memory = memory
         self._rounds = Rounds(
-            request.messages,
-            tools.toolbox.tools,
+            row.request.messages,
+            toolbox.tools,
             limits=tools.limits,
-            tainted=tools.toolbox.untrusted,
-            theirs=request.tools,
+            tainted=toolbox.untrusted,
+            theirs=row.request.tools,
             now=time.monotonic(),
         )
         self._begin = self._rounds.start()
@@ -178,14 +187,13 @@ class LoopTurn:
     # ---- one turn of the row
 
     def _made(self, ask: Ask, seen: tuple[Note, ...] = ()) -> MadeTurn:
-        asked = msgspec.structs.replace(
-            self._request, messages=ask.messages, tools=ask.tools, tool_choice=self._choice(ask)
-        )
-        return self._maker.make(asked, self._settings, self._tenant, seen)
+        row, choice = self._row, self._choice(ask)
+        asked = msgspec.structs.replace(row.request, messages=ask.messages, tools=ask.tools, tool_choice=choice)
+        return row.maker.make(asked, row.settings, row.tenant, seen)
 
     def _choice(self, ask: Ask) -> ToolChoice:
         """Which calls are allowed: what the client demands is demanded once, of the first turn."""
-        said = self._request.tool_choice
+        said = self._row.request.tool_choice
         if ask.number == 1 and not ask.summary:
             return said
         return msgspec.structs.replace(ask.choice, parallel=said.parallel)
@@ -231,9 +239,9 @@ class LoopTurn:
     async def _ran(self, planned: Planned, tainted: bool) -> Ran:
         call = planned.call
         self._rounds.started(call.id)
-        context = CallContext(call.id, f"{self._tenant}/{planned.key}", tainted)
+        context = CallContext(call.id, f"{self._row.tenant}/{planned.key}", tainted)
         began = time.monotonic()
-        executable = self._tools.toolbox[call.name]
+        executable = self._toolbox[call.name]
         output = await carried_out(executable, call.arguments, context, self._tools.tool_seconds)
         result = ToolResult(call.id, output.content, call.name, output.error, output.parts)
         return Ran(result, time.monotonic() - began, output.final)

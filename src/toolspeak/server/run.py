@@ -5,6 +5,7 @@ Above: the command line. Below: `gateway`, `guard`, `reach`, the configuration. 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Literal, TypeAlias
 
@@ -22,7 +23,7 @@ from ..upstreams.connection import Timeouts
 from ..upstreams.seam import Upstream
 from ..upstreams.service import Service
 from .auth import Access, Credential
-from .gateway import Gateway, Line
+from .gateway import Gateway, Line, Loop
 from .guard import Guard, is_loopback
 from .keys import Keys
 from .listing import ListingUpstream
@@ -63,7 +64,17 @@ def gateway_from(
     # processes that share it remember together; otherwise it ends with the process.
     own = memory if memory is not None else config.memory()
     probes = Probes(known, ProbeStore(config.state(near=True)))
-    return Gateway(lines, known, own, secret, aliases, probes)
+    return Gateway(lines, known, own, secret, aliases, probes, _loops(config))
+
+
+def _loops(config: Config) -> Mapping[str, Loop]:
+    """The tools that the server itself runs, by the names of keys."""
+    rows = config.server_tools()
+    if not rows:
+        return {}
+    from .loop_tools import loops_from  # the tools are not needed by most servers
+
+    return loops_from(rows)
 
 
 def _named(config: Config, upstream: str, model: str) -> str:

@@ -1,0 +1,115 @@
+"""The server's own tools from the configuration: what may be listed, and what is refused at the start."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.server.asgi import line
+from toolspeak.config import ServerToolsRow, load
+from toolspeak.core.capability import Capabilities
+from toolspeak.core.model import Message, Request, TextPart
+from toolspeak.errors import ConfigError
+from toolspeak.server.auth import Caller
+from toolspeak.server.gateway import Gateway
+from toolspeak.server.keys import Key
+from toolspeak.server.loop_tools import loops_from
+from toolspeak.state import MemoryState
+from toolspeak.upstreams.scripted import Scripted
+
+
+def offered(row: ServerToolsRow) -> list[str]:
+    """The names of the tools that the model is told of."""
+    asked: list[Request] = []
+
+    def answer(request: Request) -> str:
+        asked.append(request)
+        return "Fine."
+
+    async def go() -> None:
+        gateway = Gateway(
+            [line("up", Scripted(answer))], Capabilities(), MemoryState(), b"secret", loops=loops_from({"set": row})
+        )
+        caller = Caller(Key("id", "one"))
+        request = Request("m", (Message("user", (TextPart("Hello?"),)),))
+        made = gateway.make(gateway.target(request, caller), request, caller)
+        async for _ in made.turn.batches():
+            pass
+
+    asyncio.run(go())
+    text = asked[0].messages[0].text
+    names = ("read_file", "write_file", "edit_file", "list_files", "search_files", "shell", "read_more")
+    return [name for name in names if name in text or name in [tool.name for tool in asked[0].tools]]
+
+
+def test_files_are_read_only_unless_writing_is_listed(tmp_path: Path) -> None:
+    names = offered(ServerToolsRow(("one",), ("files",), str(tmp_path)))
+
+    assert "read_file" in names
+    assert "read_more" in names
+    assert not {"write_file", "edit_file", "shell"} & set(names)
+
+
+@pytest.mark.system("bubblewrap")
+def test_shell_and_writing_are_there_with_a_sandbox(tmp_path: Path) -> None:
+    names = offered(ServerToolsRow(("one",), ("files.write", "shell"), str(tmp_path)))
+
+    assert {"read_file", "write_file", "shell"} <= set(names)
+
+
+@pytest.mark.parametrize("tool", ["shell", "files.write"])
+def test_nothing_that_changes_anything_runs_without_a_sandbox(
+    tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolspeak.tools.sandbox.Sandbox.problem", lambda _: "there is no bubblewrap")
+
+    with pytest.raises(ConfigError, match="sandbox"):
+        loops_from({"set": ServerToolsRow(("one",), (tool,), str(tmp_path))})
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        pytest.param(ServerToolsRow(("one",), ("rockets",), "."), "rockets", id="an unknown tool"),
+        pytest.param(ServerToolsRow(("one",), ("files",)), "workdir", id="no work directory"),
+        pytest.param(ServerToolsRow(("one",), ("files",), "/nowhere/at/all"), "nowhere", id="one that is not there"),
+        pytest.param(ServerToolsRow(("one",), ("files", "files"), "."), "read_file|two", id="the same twice"),
+    ],
+)
+def test_what_cannot_be_is_told_at_the_start(row: ServerToolsRow, told: str, tmp_path: Path) -> None:
+    if row.workdir == ".":
+        row = ServerToolsRow(row.keys, row.tools, str(tmp_path))
+
+    with pytest.raises(ConfigError, match=told):
+        loops_from({"set": row})
+
+
+def test_a_key_stands_in_one_table_only(tmp_path: Path) -> None:
+    row = ServerToolsRow(("one",), ("files",), str(tmp_path))
+
+    with pytest.raises(ConfigError, match="two tables"):
+        loops_from({"a": row, "b": row})
+
+
+TABLE = '[server_tools.team]\nkeys = ["one"]\ntools = ["files"]\nworkdir = "/srv"\nmax_rounds = 5\n'
+
+
+def test_the_users_file_may_name_them(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(TABLE)
+
+    rows = load(env={"TOOLSPEAK_CONFIG": str(file), "HOME": str(tmp_path)}, cwd=tmp_path, project=False).server_tools()
+
+    assert rows == {"team": ServerToolsRow(("one",), ("files",), "/srv", max_rounds=5)}
+
+
+@pytest.mark.requirement("R-T5")
+def test_a_file_of_the_working_directory_may_not(tmp_path: Path) -> None:
+    (tmp_path / "toolspeak.toml").write_text(TABLE)
+
+    config = load(env={"HOME": str(tmp_path)}, cwd=tmp_path)
+
+    assert config.server_tools() == {}
+    assert any(note.code == "untrusted_setting" for note in config.notes)
