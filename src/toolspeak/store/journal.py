@@ -132,8 +132,10 @@ class SqlJournal:
             if task is not None:
                 task.cancel()
                 await asyncio.wait([task])
-        with suppress(StoreError):  # it ends by itself then
+        try:
             await self._database.writing(lambda connection: leases.release(connection, self._lease))
+        except StoreError:  # for others it ends by itself
+            leases.let_go(self._lease)
 
     # ---- writing
 

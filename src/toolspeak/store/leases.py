@@ -17,12 +17,28 @@ from . import holders
 from .schema import leases, now, sessions
 from .upsert import upsert
 
-__all__ = ["LEASE_SECONDS", "Lease", "Place", "busy", "held", "move_on", "new_lease", "release", "renew", "take"]
+__all__ = [
+    "LEASE_SECONDS",
+    "Lease",
+    "Place",
+    "busy",
+    "held",
+    "let_go",
+    "move_on",
+    "new_lease",
+    "release",
+    "renew",
+    "take",
+]
 
 #: How long a session stays with a writer that says nothing: long enough for a stall, short enough to wait for.
 LEASE_SECONDS = 30.0
 #: No lease ends later than so many seconds from now.
 _LONGEST = 4 * LEASE_SECONDS
+
+
+#: Leases that this process gave back when the database could not hear it. Each is taken or ends in the end.
+_let_go: set[str] = set()
 
 
 class Place(NamedTuple):
@@ -64,11 +80,12 @@ def take(connection: sa.Connection, lease: Lease) -> None:
         leases.c.expires <= now(),
         leases.c.expires > now() + _LONGEST,
         leases.c.token == lease.token,
-        sa.and_(leases.c.token == last, sa.literal(holders.is_gone(last))),
+        sa.and_(leases.c.token == last, sa.literal(last in _let_go or holders.is_gone(last))),
     )
     connection.execute(upsert(connection, leases, {"owner": owner, "session": session, **values}, free))
     if _holder(connection, lease.place)[0] != lease.token:
         raise busy(connection, lease.place)
+    _let_go.discard(last)
 
 
 def move_on(connection: sa.Connection, lease: Lease, written: int) -> bool:
@@ -100,6 +117,11 @@ def renew(connection: sa.Connection, lease: Lease) -> None:
 def release(connection: sa.Connection, lease: Lease) -> None:
     """Give the session back, if it is still held."""
     connection.execute(sa.delete(leases).where(*_mine(lease)))
+
+
+def let_go(lease: Lease) -> None:
+    """A session could not be given back: at least this process need not wait until it ends."""
+    _let_go.add(lease.token)
 
 
 def held(connection: sa.Connection, place: Place) -> bool:

@@ -12,14 +12,14 @@ from typing import TypeVar
 import msgspec
 
 from ..core.model import JSONValue
-from ..errors import UsageError
+from ..errors import StoreDamagedError, UsageError
 
 __all__ = ["Unreadable", "dump", "escaped", "load", "unescaped", "value_of"]
 
 T = TypeVar("T")
 
 
-class Unreadable(Exception):
+class Unreadable(StoreDamagedError):
     """A column that holds something else than it should."""
 
 
