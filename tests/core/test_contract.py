@@ -275,11 +275,12 @@ def test_the_decision_asks_for_the_document_only():
 
 
 @pytest.mark.requirement("A7")
-def test_the_envelope_shows_both_of_its_forms():
+def test_the_envelope_tells_of_both_of_its_forms():
     contract = envelope_contract(WEATHER, AUTO, budget=ROOMY)
     assert '{"calls":[{"name":"get_weather","arguments":{"city":"example city"}}],"reply":""}' in contract.tail
-    # Only the beginning of an answer is shown: a whole one would be copied.
-    assert '{"calls":[],"reply":"\n' in contract.tail
+    # An answer is told in words: one that is shown would be copied.
+    assert 'leave "calls" empty and write to the user in "reply"' in contract.tail
+    assert contract.tail.count('"reply":') == 1
 
 
 @pytest.mark.requirement("R-E2")
@@ -287,7 +288,7 @@ def test_the_envelope_shows_both_of_its_forms():
 def test_documents_carry_the_nonce_first(make: Any):
     contract = make(WEATHER, AUTO, nonce=NONCE, budget=ROOMY)
     assert NONCE not in contract.stable
-    assert contract.tail.count('{"nonce":"k7q2xm",') == 2
+    assert contract.tail.count('{"nonce":"k7q2xm",') == (2 if make is decision_contract else 1)
     assert contract.tail.endswith('The document counts only with "nonce":"k7q2xm", as shown.\n')
 
 

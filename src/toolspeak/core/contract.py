@@ -318,11 +318,10 @@ def _example(
 
 
 def _no_call(kind: str, nonce: str | None) -> str:
-    """The document that calls nothing. Of an answer only the beginning: whatever stood there would be copied."""
+    """The document that calls nothing."""
     signed: dict[str, JSONValue] = {} if nonce is None else {"nonce": nonce}
-    if kind == "decision":
-        return json_text({**signed, "tools": []})
-    return json_text({**signed, "calls": [], "reply": ""}).removesuffix('"}')
+    body: dict[str, JSONValue] = {"tools": []} if kind == "decision" else {"calls": [], "reply": ""}
+    return json_text({**signed, **body})
 
 
 def _rule(choice: ToolChoice, used: Mapping[str, str]) -> str:

@@ -111,11 +111,11 @@ Use their exact names; `?` marks an optional parameter.
 
 Always reply with one JSON document and nothing else, in the form shown at the end.
 """
+# How an answer looks is told in words: small models copy whatever stands in its place, and what stands behind it.
 _ENVELOPE_EXAMPLE = """
 To call tools, here with an example call of {tool}:
 {call}
-To answer, when no tool is needed or the results are known, make no call and write the reply. It begins:
-{none}
+To answer, when no tool is needed or the results are known, leave "calls" empty and write to the user in "reply".
 """
 
 #: Every text that a contract is made of, by name.
@@ -127,7 +127,7 @@ TEMPLATES: dict[str, Template] = {
     "decision_example": _template(_DECISION_EXAMPLE, must="call none", may="tool"),
     "done": _template(_DONE, must="done"),
     "envelope": _template(_ENVELOPE, must="tools"),
-    "envelope_example": _template(_ENVELOPE_EXAMPLE, must="call none", may="tool"),
+    "envelope_example": _template(_ENVELOPE_EXAMPLE, must="call", may="none tool"),
     "none": _template("Do not call any tool now."),
     "required": _template("You must call at least one tool now; do not answer yet."),
     "named": _template("You must call {name} now, exactly once; do not answer yet.", must="name"),
