@@ -8,13 +8,19 @@ import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.server.live import service
 from tests.upstreams.loopback import serving
 from toolspeak import TextDelta, Usage, UsageSeen
 from toolspeak.core.events import Event, Failure, Finish
 from toolspeak.core.model import Request
+
+#: A turn in which a file is read.
+READ = ("I read it.", [("read_file", {"path": "notes.txt"})])
 
 #: A turn: words, or words and the calls behind them.
 Turn = str | tuple[str, Sequence[tuple[str, dict[str, Any]]]]
@@ -61,3 +67,16 @@ def served(model: Played) -> Iterator[str]:
     finally:
         ended.set()
         thread.join(10)
+
+
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A work directory in a home of its own, with one file in it."""
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "notes.txt").write_text("Bread costs 3 crowns.\n")
+    monkeypatch.chdir(work)
+    for variable in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "OPENAI_BASE_URL", "OPENAI_API_KEY"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("TOOLSPEAK_LOAD_PLUGINS", "none")
+    return work

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.cli_agents import Played, served
+from tests.cli_agents import READ, Played, alone, served
 from toolspeak.cli import main
 from toolspeak.core.capability import capabilities
 from toolspeak.core.events import Event
@@ -25,23 +25,12 @@ pytest.importorskip("sqlalchemy")
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    work = tmp_path / "work"
-    work.mkdir()
-    (work / "notes.txt").write_text("Bread costs 3 crowns.\n")
-    monkeypatch.chdir(work)
-    for variable in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "OPENAI_BASE_URL", "OPENAI_API_KEY"):
-        monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("TOOLSPEAK_LOAD_PLUGINS", "none")
-    yield work
+    yield alone(tmp_path, monkeypatch)
     capabilities().configure()
 
 
 def run(*arguments: str) -> Result:
     return CliRunner(catch_exceptions=False).invoke(main, ("run", *arguments), prog_name="toolspeak")
-
-
-READ = ("I read it.", [("read_file", {"path": "notes.txt"})])
 
 
 @pytest.mark.requirement("F1", "F8", "H2")

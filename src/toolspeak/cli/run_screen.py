@@ -182,7 +182,9 @@ class Live:
                 self._tails.pop(call.id, None)
             case RoundComplete(number, made):
                 self._text, self._calls, self._tails = "", {}, {}
+                self._redraw()  # first, since what is printed pushes what is drawn down
                 self._print(one_line_of(number, made), "dim")
+                return
             case WorkFinished(result):
                 self.pause()
                 self._print(clean(result.content.strip()))

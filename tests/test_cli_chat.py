@@ -1,0 +1,324 @@
+"""`toolspeak chat`: line by line from a pipe, and on a terminal of its own."""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from rich.console import Console
+
+from tests.cli_agents import READ, Played, alone, served
+from toolspeak import Note, Tool, ToolCall, ToolResult, Usage
+from toolspeak.agent_events import (
+    AgentResult,
+    CallStarted,
+    OutputPiece,
+    ResultReady,
+    RoundComplete,
+    RoundStarted,
+    TextPiece,
+    ThoughtPiece,
+    WorkFinished,
+)
+from toolspeak.cli import main
+from toolspeak.cli.run_consent import answer_of, asked, told
+from toolspeak.cli.run_screen import Lines, Live, clean, described, round_text, verdict
+from toolspeak.core.capability import capabilities
+from toolspeak.core.events import Event
+from toolspeak.core.model import Request
+from toolspeak.core.record import CallRecord, Round
+from toolspeak.tools.approval import Question
+
+pytest.importorskip("sqlalchemy")
+
+
+#: What a terminal is told when a line can be typed.
+READY = "\x1b[?2004h"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    yield alone(tmp_path, monkeypatch)
+    capabilities().configure()
+
+
+def chat(lines: str, *arguments: str) -> Result:
+    runner = CliRunner(catch_exceptions=False)
+    return runner.invoke(main, ("chat", *arguments), input=lines, prog_name="toolspeak")
+
+
+# ---- from a pipe
+
+
+@pytest.mark.requirement("H2", "F8")
+def test_lines_are_answered_and_rounds_can_be_opened():
+    model = Played(READ, "Three crowns.", "You asked for the price.")
+    with served(model) as url:
+        result = chat("What does bread cost?\n\n/show\n/show 1\nWhat did I ask?\n/quit\n", "--upstream", url)
+    out = result.stdout
+    assert result.exit_code == 0
+    assert out.index("I read it.") < out.index("→ read_file(notes.txt)") < out.index("Three crowns.")
+    collapsed, _, opened = out.partition("▾ round 1")
+    assert collapsed.count("▸ round 1: read_file(notes.txt)") == 2  # as it happened, and on /show
+    assert 'read_file {"path":"notes.txt"}' in opened
+    assert "Bread costs 3 crowns." in opened
+    assert "You asked for the price." in opened
+    assert "go on with: toolspeak chat --session" in result.stderr
+
+
+@pytest.mark.requirement("H2")
+def test_what_was_said_last_can_be_undone():
+    model = Played("Hello.", READ, "Three crowns.", "Four.")
+    lines = "Hi.\nWhat does bread cost?\n/undo\nWhat does milk cost?\n/undo\n/undo\n/undo\n"
+    with served(model) as url:
+        result = chat(lines, "--upstream", url)
+    last = model.asked[-1]
+    said = "\n".join(message.text for message in last.messages)
+    assert "Hi." in said
+    assert "milk" in said
+    assert "bread" not in said
+    assert "nothing to undo" in result.stderr
+
+
+@pytest.mark.requirement("F7", "H2")
+def test_another_session_can_be_taken_up():
+    with served(Played("Hello.")) as url:
+        first = chat("Hi.\n", "--upstream", url)
+    session = first.stderr.rpartition("--session ")[2].strip()
+    model = Played("You said hi.")
+    with served(model) as url:
+        second = chat(f"/resume\n/resume {session[:8]}\nWhat did I say?\n", "--upstream", url)
+    assert session[:8] in second.stdout
+    assert f"this is session {session}" in second.stdout
+    assert any(message.text == "Hi." for message in model.asked[0].messages)
+
+
+def test_an_interrupted_answer_is_resumed():
+    model = Played(READ)
+    with served(model) as url:
+        first = chat("What does bread cost?\n", "--upstream", url)
+    session = first.stderr.rpartition("--session ")[2].strip()
+    with served(Played("Three crowns.")) as url:
+        assert "Three crowns." in chat("/resume\n", "--upstream", url, "--session", session).stdout
+
+
+@pytest.mark.requirement("H2")
+def test_tools_modes_and_help_are_shown():
+    model = Played("A.", "B.")
+    with served(model) as url:
+        result = chat(
+            "/help\n/tools\n/mode\n/mode chat-only\nA?\n/mode force\nB?\n/mode odd\n/what\n/show\n",
+            "--upstream", url, "--no-store",
+        )  # fmt: skip
+    assert "/undo" in result.stdout
+    assert "* shell" in result.stdout
+    assert "mode: as configured" in result.stdout
+    assert "mode: chat-only" in result.stdout
+    assert "no mode `odd`" in result.stderr
+    assert "there is no `/what`" in result.stderr
+    chat_only, forced = ("\n".join(message.text for message in request.messages) for request in model.asked)
+    assert "read_file" not in chat_only
+    assert "read_file" in forced
+
+
+def test_without_tools_there_are_none():
+    with served(Played()) as url:
+        assert (
+            "there are no tools" in chat("/tools\n/resume\n", "--upstream", url, "--tools", "none", "--no-store").stdout
+        )
+
+
+# ---- on a terminal
+
+
+#: Takes hold of the terminal, for Ctrl-C reaches whoever it belongs to.
+_CONTROLLED = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.executable, [sys.executable, "-m", "toolspeak", "chat", *sys.argv[1:]])
+"""
+
+
+class _Terminal:
+    """A chat on a terminal of its own."""
+
+    def __init__(self, *arguments: str) -> None:
+        import pty
+
+        self._ours, theirs = pty.openpty()
+        command = [sys.executable, "-c", _CONTROLLED, *arguments]
+        environment = {**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
+        self.process = subprocess.Popen(
+            command,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env=environment,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self.seen = ""
+
+    def type(self, text: str) -> None:
+        os.write(self._ours, text.encode())
+
+    def wait_for(self, text: str) -> None:
+        """Read until it is there; only what comes from now on counts."""
+        start = len(self.seen)
+        while text not in self.seen[start:]:
+            ready, _, _ = select.select([self._ours], [], [], 30)
+            assert ready, self.seen
+            try:
+                data = os.read(self._ours, 65536)
+            except OSError:  # the other end is closed
+                data = b""
+            assert data, self.seen
+            self.seen += data.decode(errors="replace")
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._ours)
+
+
+@pytest.fixture
+def endless() -> Iterator[Any]:
+    class Endless(Played):
+        """Waits with its first turn until it is let go, and then goes on as any other."""
+
+        def __init__(self) -> None:
+            super().__init__(("", [("shell", {"command": "echo hi"})]), "I may not.")
+            self.begun, self.over = threading.Event(), threading.Event()
+
+        def __call__(self, request: Request) -> list[Event]:
+            if not self.begun.is_set():
+                self.begun.set()
+                self.over.wait(30)
+                return []
+            return super().__call__(request)
+
+    model = Endless()
+    yield model
+    model.over.set()
+
+
+@pytest.mark.requirement("H2", "F6", "F7")
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such terminals")
+def test_on_a_terminal_ctrl_c_cancels_the_round_and_calls_have_to_be_allowed(endless: Any):
+    pytest.importorskip("prompt_toolkit")
+    with served(endless) as url:
+        terminal = _Terminal("--upstream", url)
+        try:
+            terminal.wait_for(READY)
+            terminal.type("Wait.\r")
+            assert endless.begun.wait(30)
+            terminal.type("\x03")
+            terminal.wait_for("interrupted: cancelled")
+            endless.over.set()
+            terminal.wait_for(READY)
+            terminal.type("Say hi.\r")
+            terminal.wait_for("allow it?")
+            terminal.type("n\r")
+            terminal.wait_for("I may not.")
+            terminal.wait_for(READY)
+            terminal.type("\x04")
+            terminal.wait_for("go on with")
+            assert terminal.process.wait(30) == 0
+        finally:
+            terminal.close()
+
+
+# ---- the parts
+
+
+LOOK = ToolCall("look", {"at": "home"}, "c1")
+MADE = Round("Hm.", (CallRecord(LOOK, "finished", False, ToolResult("c1", "\x1b[31mno", "look", True), 0.5),))
+
+
+def _result(status: Any = "complete", notes: tuple[Note, ...] = (), content: str = "Done.") -> AgentResult:
+    return AgentResult(content, (), status, Usage(), notes, "s", 1)
+
+
+@pytest.mark.requirement("H2")
+def test_the_round_under_way_is_redrawn_and_collapses_to_one_line():
+    written = io.StringIO()
+    console = Console(file=written, force_terminal=True, width=100, height=20)
+    screen = Live(console)
+    for event in (
+        RoundStarted(1),
+        TextPiece("I will look.\n"),
+        ThoughtPiece("hm"),
+        CallStarted(LOOK),
+        OutputPiece("c1", "one\ntwo\n\x1b]0;evil\x07three\nfour\nfive"),
+        ResultReady(LOOK, ToolResult("c1", "no", "look", True)),
+        RoundComplete(1, MADE),
+        RoundStarted(2),
+        TextPiece("Done."),
+        WorkFinished(_result(notes=(Note("limit_rounds", "2 rounds have been made"),))),
+    ):
+        screen.show(event)
+    text = written.getvalue()
+    assert "I will look." in text
+    assert "→ look(home)" in text
+    assert "    five" in text
+    assert "✗ look(home)" in text
+    assert "\x1b]0;evil" not in text
+    end = text.rpartition("▸ round 1: look(home) (0.5 s, 1 failed)")[2]
+    assert "I will look." not in end
+    assert "Done." in end
+    assert "stopped: 2 rounds have been made" in end
+
+
+@pytest.mark.requirement("R-T20")
+def test_nothing_that_is_shown_steers_the_terminal():
+    assert clean("a\x1b[2Jb\x9bc\r\nd\te\u202e") == "a[2Jbc\nd\te"
+    assert "\x1b" not in round_text(1, MADE)
+    assert described(ToolCall("x\x1b", {"a": 1, "b": "\x1b"})).isprintable()
+
+
+@pytest.mark.requirement("H6")
+@pytest.mark.parametrize(
+    ("result", "line"),
+    [
+        (_result(), ""),
+        (_result("failed", (Note("failed", "it is down"),)), "failed: it is down"),
+        (_result("interrupted", (Note("interrupted", "cancelled"),)), "interrupted: cancelled"),
+        (_result(notes=(Note("loop_broken", "again and again"),)), "stopped: again and again"),
+        (
+            _result(notes=(Note("no_call", "no tools reached the model"),)),
+            "no tool was called: no tools reached the model",
+        ),
+    ],
+)
+def test_the_end_is_told_in_one_line(result: AgentResult, line: str):
+    assert verdict(result) == line
+    said: list[str] = []
+    Lines(said.append).show(WorkFinished(result))
+    assert said == ([line] if line else [])
+
+
+@pytest.mark.requirement("F6")
+def test_who_is_asked_sees_the_whole_call_and_says_yes_clearly():
+    shell = Tool("shell", side_effects=True)
+    question = Question(shell, {"command": "rm -rf \x1b[8m/"}, "the tool has side effects", tainted=True)
+    assert told(question).endswith(":\nrm -rf [8m/")
+    assert "look twice" in told(question)
+    assert '{"a":1}' in told(Question(shell, {"a": 1}, "why", sandboxed=True))
+    assert [answer_of(typed) for typed in ("y", " YES ", "t", "a", "n", "", "maybe")] == [
+        "once", "once", "call", "tool", "deny", "deny", "deny",
+    ]  # fmt: skip
+
+    def gone(*_: object, **__: object) -> str:
+        raise EOFError
+
+    assert asked(question, gone) == "deny"
+    assert asked(question, lambda *_, **__: "y") == "once"
