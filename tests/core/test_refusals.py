@@ -55,6 +55,17 @@ def test_nine_refusals_in_ten_are_recognised():
 
 
 @pytest.mark.requirement("E1")
+def test_refusals_that_were_written_later_are_mostly_recognised_and_answers_left_alone():
+    """Of these refusals the misses on even lines were read before the tables were improved, those on odd lines not."""
+    refusals = rows("held_out")
+    seen = [judged(row) in RETRYABLE for row in refusals]
+    assert sum(seen) / len(seen) >= 0.85
+    assert sum(seen[::2]) / len(seen[::2]) >= 0.7
+    wrong = [row["text"] for row in rows("held_out_answers") if judged(row) != "answer"]
+    assert wrong == []
+
+
+@pytest.mark.requirement("E1")
 def test_what_is_declined_for_safety_is_never_asked_again():
     wrong = [row["text"] for row in rows("refusals") if row["category"] == "safety" and judged(row) in RETRYABLE]
     assert wrong == []

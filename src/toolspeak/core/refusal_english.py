@@ -70,6 +70,8 @@ ENGLISH = Language(
         "cutoff": "my (knowledge|training|training data|information|data|dataset)( base)? (cut ?off|only goes|"
         "goes up|is limited|was last updated|has a cut ?off|ends|stops|is based on|is current up)|"
         "knowledge cut ?off",
+        "self": "i|i'm|i'll|i've|me|my|myself|(this|the) (chat|conversation|assistant|model|interface)|"
+        "as an? ai|language model|chatbot",
         "report": "corrupt\\w*|(does not|doesn't|do not|don't) (\\w+ )?exist|not found|no such|denied|locked|"
         "encrypted|password protected|is empty|was empty|an? (\\w+ )?error (occurred|code|message|while|from|"
         "saying)|(got|hit|received|returned) an? (\\w+ )?error|errors? (code|message)|(?<!i )failed|"
@@ -330,7 +332,7 @@ ENGLISH = Language(
         (
             "text_only",
             "no_tools",
-            "unless_other",
+            "self",
             "(only|just|all i (can )?do is|nothing but|solely|purely|limited to|restricted to|confined to|"
             "everything i (produce|write|output|send)|can only) (\\w+ ){0,3}?(generat\\w+|produc\\w+|writ\\w+|"
             "output\\w*|text|plain text|words)|({am}) (just|only|merely|purely|simply|nothing more than|"
@@ -497,6 +499,20 @@ ENGLISH = Language(
             "nothing",
             "({tools})( \\w+){0,4} (do not|don't|does not|doesn't|won't|will not) (\\w+ )?(work|function|run|"
             "do anything|respond|execute)",
+        ),
+        (
+            "nothing_lets",
+            "no_tools",
+            "object",
+            "(nothing|no (way|means|mechanism))( \\w+){0,5} (lets?|allows?|enables?|permits?|would let|for) me\\b",
+        ),
+        (
+            "beyond_me",
+            "cannot_access",
+            "topic",
+            "(is|are|lies?|falls?) (\\w+ )?(beyond|outside|out of|past) (of )?(me|my (\\w+ )?(reach|power|"
+            "abilit|capabilit|scope|remit|range)\\w*)\\b|({am}) (\\w+ )?(cut off|disconnected|isolated|"
+            "walled off) from|({am}) (\\w+ )?offline",
         ),
     ),
 )

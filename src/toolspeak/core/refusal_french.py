@@ -48,6 +48,8 @@ FRENCH = Language(
         "consultation|examiner|allumer|ajouter|enregistrer|surfer|explorer|trouver",
         "tell": "vous (donner|dire|fournir|indiquer|communiquer)|te (donner|dire|fournir)|donner|fournir|"
         "connaitre|savoir|indiquer",
+        "self": "je|j'\\w+|me|m'\\w+|moi|mon|ma|mes|(ce|cette|cet) (chat|modele|assistant|conversation)|ia|"
+        "modele de \\w+",
         "report": "une erreur|l'erreur|erreur (de|lors)|n'existe (pas|plus)|introuvable|refuse\\w*|"
         "verrouille\\w*|chiffre e?|corrompu\\w*|\\bvide\\b|echoue\\w*|renvoy\\w+|retourne\\w*|expire\\w*|delai|"
         "(http|status|code|error|fehler|erreur|错误|エラー) ?[45][0-9][0-9]|[45][0-9][0-9] (not|forbidden|error|"
@@ -245,7 +247,7 @@ FRENCH = Language(
         (
             "text_only",
             "no_tools",
-            "unless_other",
+            "self",
             "(limite|restreint|borne|cantonne)\\w* (\\w+ ){0,4}(texte|texte\\w*|redaction)|(ne (fais|peux|sais|"
             "produis|genere)|seulement|uniquement|simplement) (\\w+ ){0,4}(que )?(\\w+ ){0,3}(texte|mots)|"
             "(simple|seulement un|qu'un|juste un|purement un) (\\w+ )?(modele de (langage|langue)|"
@@ -394,6 +396,18 @@ FRENCH = Language(
             "no_tools",
             "nothing",
             "({tools})( \\w+){0,4} ne (marche|fonctionne|repond|tourne)\\w* (pas|jamais)",
+        ),
+        (
+            "nothing_lets",
+            "no_tools",
+            "object",
+            "(rien|aucune? \\w+)( \\w+){0,4} ne (me|m') ?(permet|laisse|autorise)\\w*",
+        ),
+        (
+            "beyond_me",
+            "cannot_access",
+            "topic",
+            "hors de (ma|mes) \\w+|(me|m'est) depass\\w+|je suis( \\w+){0,2} (coupee?|deconnectee?|isolee?|hors ligne)",
         ),
     ),
 )

@@ -55,6 +55,8 @@ GERMAN = Language(
         "holen|kontaktieren|schreiben|loschen|auflisten|navigieren|schauen|hineinschauen|reinschauen|"
         "hineinsehen|ansehen|anschauen|reinsehen|durchsehen|zugriffe|verschicken|absenden|anlegen|abzuspielen",
         "tell": "sagen|geben|nennen|mitteilen|liefern|bereitstellen|angeben|beantworten|wissen|bieten",
+        "self": "ich|mir|mich|mein\\w*|(diese[rsm]?|der|das) (chat|modell|assistent|unterhaltung)|ki|"
+        "sprachmodell\\w*|chatbot",
         "report": "fehler(code|meldung)?|existier\\w*|nicht gefunden|verweigert|gesperrt|verschlusselt|"
         "beschadigt|leer|fehlgeschlagen|zuruckgegeben|ergab|lieferte|zeitu\\w+|status\\w*|(http|status|code|"
         "error|fehler|erreur|错误|エラー) ?[45][0-9][0-9]|[45][0-9][0-9] (not|forbidden|error|unauthorized|"
@@ -146,7 +148,7 @@ GERMAN = Language(
         "genutzt) (werden|ware)?|mit ⌘|per ⌘|uber ⌘|mittels ⌘",
         "contrast": "aber|jedoch|allerdings|doch|obwohl|sondern",
         "past": "(habe ich|ich habe)( \\w+){0,6} (ge\\w+t|ge\\w+en|\\w+iert|nachgesehen|nachgeschaut|abgefragt|"
-        "aufgerufen|gelesen|gefunden)|wurde|wurden|ergab|das ergebnis (ist|lautet|war|zeigt)|"
+        "aufgerufen|gelesen|gefunden)|(?<!ich )wurden?(?! ich)|ergab|das ergebnis (ist|lautet|war|zeigt)|"
         "die ergebnisse (sind|zeigen)|laut|geliefert|gefunden|zeigt|hat( \\w+){0,3} (geliefert|ergeben|"
         "gemeldet)|abgeschlossen|erfolgreich",
         "doc": "nimmt|erwartet|liefert|zuruck|ist (ein|eine|das|die)|sind (\\w+ )?(werkzeuge|tools|funktionen)|"
@@ -274,7 +276,7 @@ GERMAN = Language(
         (
             "text_only",
             "no_tools",
-            "unless_other",
+            "self",
             "(nur|lediglich|ausschliesslich|bloss|reine[rsn]?|nichts als|beschranke\\w*|"
             "beschrankt)( \\w+){0,4} (text\\w*|worte?)|({tools})?(reines|nur ein|lediglich ein|"
             "bloss ein) (\\w+ )?(sprachmodell|textmodell|chatbot)",
@@ -430,6 +432,20 @@ GERMAN = Language(
             "({tools})( \\w+){0,4} (geht|gehen|klappt|klappen|funktioniert|funktionieren|laufen|lauft|"
             "greifen)( \\w+){0,3} nicht|(geht|gehen|klappt|klappen|funktioniert|"
             "funktionieren)( \\w+){0,3} nicht( \\w+){0,3} ({tools})",
+        ),
+        (
+            "nothing_lets",
+            "no_tools",
+            "object",
+            "(nichts|keine\\w*)( \\w+){0,5} (erlaubt|ermoglicht|gestattet)( es)? mir|mir (fehlt|fehlen)( \\w+){0,4} "
+            "(jede|jegliche|jedwede)\\w* \\w+",
+        ),
+        (
+            "beyond_me",
+            "cannot_access",
+            "topic",
+            "komme ich( \\w+){0,4} nicht (heran|dran|ran|rein|hinein)|(ausserhalb|jenseits) mein\\w*|"
+            "ubersteig\\w+ mein\\w*|(bin ich|ich bin)( \\w+){0,4} (abgeschnitten|getrennt|offline)",
         ),
     ),
 )

@@ -45,11 +45,13 @@ SPANISH = Language(
         "revisarl[oa]|buscarl[oa]|ejecutarl[oa]|verl[oa]|programar",
         "tell": "decir\\w*|dar\\w*|proporcionar\\w*|ofrecer\\w*|indicar\\w*|facilitar\\w*|informar\\w*|saber|"
         "conocer|brindar\\w*",
+        "self": "yo|me|mi|mis|soy|puedo|tengo|estoy|genero|produzco|escribo|"
+        "(este|esta) (chat|modelo|asistente|conversacion)|ia|modelo de \\w+",
         "report": "un error|el error|error (de|al)|errores (de|al)|no existe\\w*|no (se )?encontr\\w+|"
         "denegad\\w+|bloquead\\w+|cifrad\\w+|corrupt\\w+|danad\\w+|vaci[oa]|(ha|han) fallado|fallo (la|el|"
         "al) (consulta|busqueda|llamada|herramienta|peticion)|devolvi\\w+|devuelve|caducad\\w+|expir\\w+|"
         "agotad\\w+|(http|status|code|error|fehler|erreur|错误|エラー) ?[45][0-9][0-9]|[45][0-9][0-9] (not|"
-        "forbidden|error|unauthorized|internal)|porque (el|la|los|las|ese|este|esta|no)|ya que (el|la)|segun|"
+        "forbidden|error|unauthorized|internal)|porque (el|la|los|las|ese|este|esta|no)|ya que (el|la)|segun|dicen?|"
         "(he|hemos) (intentado|probado|revisado|buscado|consultado|comprobado)|no (pude|he podido|logre)|"
         "protegid\\w+|resultado\\w* (de|indica)|mientras|en (este|el|ese|tu|su) (archivo|codigo|modulo|script|"
         "proyecto|repositorio|fichero)|el archivo (no )?contiene",
@@ -234,7 +236,7 @@ SPANISH = Language(
         (
             "text_only",
             "no_tools",
-            "unless_other",
+            "self",
             "(solo|unicamente|lo unico que|limitad\\w+ a|me limito a|simplemente|"
             "nada mas que) (\\w+ ){0,5}(texto|palabras)|(soy|como) (solo |unicamente |simplemente |"
             "meramente )(un )?(\\w+ )?(modelo de lenguaje|modelo de texto|chatbot|generador)",
@@ -379,6 +381,19 @@ SPANISH = Language(
             "no_tools",
             "nothing",
             "({tools})( \\w+){0,4} no (funciona|sirve|va|responde|opera|anda)\\w*",
+        ),
+        (
+            "nothing_lets",
+            "no_tools",
+            "object",
+            "(nada|ningun\\w*)( \\w+){0,6} me (deja|deje|permit|habilit)\\w*",
+        ),
+        (
+            "beyond_me",
+            "cannot_access",
+            "topic",
+            "fuera de mis? \\w+|(me|escapa a mi) (supera|sobrepasa)\\w*|estoy( \\w+){0,2} (desconectad|aislad)\\w+|"
+            "estoy( \\w+){0,2} sin conexion",
         ),
     ),
 )

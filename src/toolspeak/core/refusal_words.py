@@ -28,8 +28,9 @@ __all__ = [
 
 #: What must be known of a matching sentence before its rule counts. `nothing`: only that no tool was asked for that is
 #: not there. `unless_other`: that it does not name what no tool on offer is for. `object`: that it names what a tool on
-#: offer is for, or something as broad as live data. `topic`: that it names what a tool on offer is for.
-Need = Literal["nothing", "unless_other", "object", "topic"]
+#: offer is for, or something as broad as live data. `topic`: that it names what a tool on offer is for. `self`: that
+#: the model speaks of itself, and does not name what no tool on offer is for.
+Need = Literal["nothing", "unless_other", "object", "topic", "self"]
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -62,6 +63,7 @@ class Language(msgspec.Struct, frozen=True):
 
     Slots that every language has:
         live, generic: objects so broad that any tool that looks something up would serve.
+        self: the speaker, or what it speaks through.
         report: a failure is being reported, or its cause given, which is an answer.
         meta: the sentence speaks about texts or refusals.
         condition, missing: it holds only in some case, or until the user has said more.

@@ -312,11 +312,13 @@ def _concerns(words: _Compiled, view: View, rule: Rule, found: re.Match[str], fi
     if rule.need == "nothing" and not found.groupdict().get("purpose"):
         return True
     sentence = found.string
+    if rule.need == "self" and not words.has("self", sentence):
+        return False
     contrast = words.slot("contrast").search(sentence, found.end())
     covered = _covers(view, sentence[: contrast.start()] if contrast else sentence)
     if covered is not None:
         return covered
-    if rule.need == "unless_other":
+    if rule.need in ("unless_other", "self"):
         return True
     nearby = _covers(view, " ".join(first))
     return nearby is True or (nearby is None and rule.need != "topic" and words.has("generic", sentence))
