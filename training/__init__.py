@@ -1,0 +1,1 @@
+"""How the adapter of the embedded model is made: data, training, export, measurement. See README.md."""

@@ -1,0 +1,425 @@
+"""Tool families: one idea of a tool, written down once, told in many ways.
+
+A family file is text. `## domain` begins a group of related families. A family begins with `== name | other name`, goes
+on with `@ description | other description`, and has a line for each parameter, `key other_name : kind ! description`
+(`?` instead of `!`: optional; `a.b` is a member of the object `a`). Lines with `>` are requests with slots; `[a=1]` at
+their end fixes a value that is said without a slot. A line `~ head :: fragment` can ask for several calls at once.
+
+`Family.offer` draws a concrete tool from it, `Offer.ask` a request for one call, `Offer.ask_several` one for several.
+Above: `scenes`. Below: `values`.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from toolspeak.core.model import JSONObject, JSONValue, Tool, ToolCall
+
+from .values import Drawn, Kind, kind
+
+FOLDER = Path(__file__).parent / "families"
+_SLOT = re.compile(r"\{([\w.]+)\}")
+_FIXED = re.compile(r"\s*\[(\w+=.*)\]$")
+_DEFAULT = re.compile(r"Default is '?([^'.]+(?:\.\d+)?)'?\.$")
+#: Tools that could be used for nearly anything: they stand in no list of which nothing fits.
+GENERIC = frozenset({"web.search", "shell.run", "arithmetic.evaluate", "http.request", "db.query", "text.summarize", "web.open_page"})
+
+
+class Style(NamedTuple):
+    """How the tools of one list are written."""
+
+    #: As the Berkeley leaderboard tells functions to models: hints in descriptions, no dots in names.
+    hints: bool = False
+    case: str = "as_is"
+    #: How likely a default stands in the schema, and an option in words only.
+    defaults: float = 0.3
+    loose: float = 0.25
+
+    @staticmethod
+    def draw(rng: random.Random) -> Style:
+        hints = rng.random() < 0.4
+        case = "under" if hints else rng.choice(["as_is", "as_is", "under", "under", "camel", "pascal", "dash"])
+        return Style(hints, case, rng.choice([0.0, 0.0, 0.3, 1.0]), rng.choice([0.1, 0.4]))
+
+    def named(self, name: str) -> str:
+        """A name in this style."""
+        match self.case:
+            case "under":
+                return name.replace(".", "_")
+            case "dash":
+                return name.replace(".", "-").replace("_", "-")
+            case "camel" | "pascal":
+                first, *rest = re.split(r"[._]", name)
+                joined = first + "".join(each[:1].upper() + each[1:] for each in rest)
+                return joined if self.case == "camel" else joined[:1].upper() + joined[1:]
+            case _:
+                return name
+
+
+class Param(NamedTuple):
+    """A parameter, or a member of one that is an object."""
+
+    names: tuple[str, ...]
+    kind: Kind | None
+    required: bool
+    about: str
+    many: bool = False
+    members: dict[str, Param] = {}
+
+
+class Family(NamedTuple):
+    """One idea of a tool."""
+
+    domain: str
+    names: tuple[str, ...]
+    abouts: tuple[str, ...]
+    params: dict[str, Param]
+    requests: tuple[str, ...]
+    joint: tuple[str, str] | None
+
+    @property
+    def key(self) -> str:
+        return self.names[0]
+
+    def offer(self, rng: random.Random, style: Style) -> Offer:
+        """A tool of this family."""
+        return Offer(self, rng, style)
+
+
+_EXTRAS: tuple[tuple[str, JSONObject], ...] = (
+    ("verbose", {"type": "boolean", "description": "Return more details. Default is false."}),
+    ("language", {"type": "string", "description": "Language of the answer. Default is 'en'."}),
+    ("format", {"type": "string", "enum": ["json", "text", "xml"], "description": "Format of the output."}),
+    ("request_id", {"type": "string", "description": "Identifier of the request, for tracing."}),
+    ("timeout", {"type": "integer", "description": "Timeout in seconds. Default is 30."}),
+    ("include_metadata", {"type": "boolean", "description": "Whether to return metadata. Default is false."}),
+    ("source", {"type": "string", "description": "Data source to use (optional)."}),
+    ("page", {"type": "integer", "description": "Page of the results. Default is 1."}),
+    ("cache", {"type": "boolean", "description": "Whether a cached result may be used. Default is true."}),
+    ("user_id", {"type": "string", "description": "Identifier of the user, if known."}),
+)
+
+
+class Offer:
+    """A concrete tool, and the requests that it can serve."""
+
+    def __init__(self, family: Family, rng: random.Random, style: Style) -> None:
+        self.family = family
+        self._names: dict[str, str] = {}
+        self._verbatim: set[str] = set()
+        self._style = style
+        properties: JSONObject = {}
+        required: list[str] = []
+        items = list(family.params.items())
+        if rng.random() < 0.1:
+            rng.shuffle(items)
+        for key, param in items:
+            name = self._chosen(key, param, rng, properties)
+            properties[name] = self._schema(key, param, rng)
+            if param.required:
+                required.append(name)
+        for name, schema in rng.sample(_EXTRAS, rng.choice([0, 0, 0, 1, 1, 2])):
+            if name not in properties:
+                properties[name] = dict(schema)
+        parameters: JSONObject = {"type": "object", "properties": properties, "required": required}
+        if not required and rng.random() < 0.5:
+            del parameters["required"]
+        about = rng.choice(family.abouts)
+        if rng.random() < 0.25:
+            about = rng.choice(_LEADS).format(about[:1].lower() + about[1:]) if rng.random() < 0.3 else about.rstrip(".")
+        if style.hints:
+            about += " Note that the provided function is in Python 3 syntax."
+        self.tool = Tool(style.named(rng.choice(family.names)), about, parameters)
+
+    def _chosen(self, key: str, param: Param, rng: random.Random, taken: JSONObject) -> str:
+        name = rng.choice(param.names) if rng.random() < 0.6 else param.names[0]
+        if self._style.case in ("camel", "pascal"):
+            name = Style(case="camel").named(name)
+        if name in taken:
+            name = key
+        self._names[key] = name
+        return name
+
+    def _schema(self, key: str, param: Param, rng: random.Random) -> JSONObject:
+        if param.kind is None:
+            inner: JSONObject = {
+                "type": "object",
+                "properties": {name: self._schema(f"{key}.{name}", each, rng) for name, each in param.members.items()},
+                "required": [name for name, each in param.members.items() if each.required],
+            }
+            if param.many:
+                return {"type": "array", "items": inner, "description": param.about}
+            return {**inner, "description": param.about}
+        schema: JSONObject = {**param.kind.schema}
+        about = param.about
+        if param.kind.options:
+            if rng.random() < self._style.loose:
+                about = f"{about.rstrip('.')}{rng.choice(['. Options: ', ', one of: ', '. Can be '])}{', '.join(param.kind.options)}"
+            else:
+                schema["enum"] = list(param.kind.options)
+        if param.kind.name in ("date", "time") and "(" in about and rng.random() < 0.12:
+            about = about.partition(" (")[0]
+            self._verbatim.add(key)
+        default = _DEFAULT.search(param.about)
+        if default and not param.required and rng.random() < self._style.defaults:
+            schema["default"] = _read(default.group(1), str(schema["type"]))
+            about = about if rng.random() < 0.5 else about.replace(default.group(), "").strip()
+        if self._style.hints and schema["type"] == "number":
+            schema["format"] = "float"
+            about += " This is a float type value."
+        if about and rng.random() < (0.97 if self._style.hints else 0.88):
+            schema["description"] = about
+        return schema
+
+    # ---- requests
+
+    def ask(self, rng: random.Random) -> tuple[str, ToolCall]:
+        """A request that one call serves."""
+        joint = self.family.joint
+        if joint is not None and rng.random() < 0.2:
+            text, fixed = f"{joint[0]} {joint[1]}", {}
+        else:
+            text, fixed = _split(rng.choice(self.family.requests))
+        said, call = self._fill(text, fixed, rng, {})
+        return _sentence(said, rng), call
+
+    def ask_several(self, rng: random.Random, count: int) -> tuple[str, list[ToolCall]]:
+        """A request that takes so many calls of this tool."""
+        joint = self.family.joint
+        roll = rng.random()
+        if joint is not None and roll < 0.6:
+            return self._joint(joint, rng, count)
+        text, fixed = _split(rng.choice(self.family.requests))
+        varied = [key for key in _SLOT.findall(text) if self._is_plain(key)]
+        if varied and roll < 0.8:
+            return self._varied(text, fixed, rng.choice(varied), rng, count)
+        parts: list[str] = []
+        calls: list[ToolCall] = []
+        for _ in range(count):
+            said, call = self._fill(*_split(rng.choice(self.family.requests)), rng, {})
+            parts.append(said)
+            calls.append(call)
+        return _strung(parts, rng), calls
+
+    def _joint(self, joint: tuple[str, str], rng: random.Random, count: int) -> tuple[str, list[ToolCall]]:
+        shared: dict[str, Drawn] = {}
+        head, _ = self._fill(joint[0], {}, rng, shared)
+        slots = _SLOT.findall(joint[1])
+        if len(slots) > 1 and rng.random() < 0.15:  # one value is the same in all fragments
+            same = rng.choice(slots)
+            kind_ = self._param(same).kind
+            assert kind_ is not None
+            shared.setdefault(same, kind_.draw(rng))
+        told: dict[str, ToolCall] = {}
+        for _ in range(count * 4):
+            if len(told) == count:
+                break
+            said, call = self._fill(joint[1], {}, rng, dict(shared))
+            told[said] = ToolCall(call.name, self._merged(shared, call))
+        fragments, calls = list(told), list(told.values())
+        count = len(calls)
+        sep = rng.choice([", ", ", ", "; ", ", then ", ", for "]) if "for" in head.split()[-2:] else rng.choice([", ", ", ", "; "])
+        last = rng.choice([" and ", " and ", ", and ", " and also ", " as well as ", "; and "])
+        said = f"{head} {sep.join(fragments[:-1])}{last}{fragments[-1]}" if count > 1 else f"{head} {fragments[0]}"
+        return _sentence(said + ("?" if head.split()[0] in _ASKING else "."), rng), calls
+
+    def _merged(self, shared: dict[str, Drawn], call: ToolCall) -> JSONObject:
+        arguments = dict(call.arguments)
+        for key, drawn in shared.items():
+            if "." not in key:
+                arguments.setdefault(self._names[key], self._value(key, drawn))
+        return self._ordered(arguments)
+
+    def _varied(
+        self, text: str, fixed: JSONObject, key: str, rng: random.Random, count: int
+    ) -> tuple[str, list[ToolCall]]:
+        param = self._param(key)
+        assert param.kind is not None
+        drawn = {str(each.value): each for each in (param.kind.draw(rng) for _ in range(count * 3))}
+        chosen = list(drawn.values())[:count]
+        words = [each.said for each in chosen]
+        listed = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+        shared: dict[str, Drawn] = {key: Drawn(chosen[0].value, listed)}
+        said, _ = self._fill(text, fixed, rng, shared)
+        calls = [self._fill(text, fixed, rng, {**shared, key: each})[1] for each in chosen]
+        return _sentence(said, rng), calls
+
+    def _is_plain(self, key: str) -> bool:
+        param = self._param(key)
+        return "." not in key and param.kind is not None and param.kind.schema["type"] == "string" and not param.kind.options
+
+    def _param(self, key: str) -> Param:
+        outer, _, inner = key.partition(".")
+        param = self.family.params[outer]
+        return param.members[inner] if inner else param
+
+    def _fill(
+        self, text: str, fixed: JSONObject, rng: random.Random, drawn: dict[str, Drawn]
+    ) -> tuple[str, ToolCall]:
+        """The text with values in its slots, and the call that goes with it; `drawn` values are kept."""
+        found = drawn
+        for key in _SLOT.findall(text):
+            if key not in found:
+                param = self._param(key)
+                assert param.kind is not None
+                found[key] = _fresh(param.kind, key, found, rng)
+        used = {key: found[key] for key in dict.fromkeys(_SLOT.findall(text))}
+        said = _SLOT.sub(lambda slot: used[slot.group(1)].said, text)
+        arguments: JSONObject = {self._names[key]: value for key, value in fixed.items()}
+        for key, each in used.items():
+            outer, _, inner = key.partition(".")
+            if not inner:
+                arguments[self._names[key]] = self._value(key, each)
+                continue
+            holder = arguments.setdefault(self._names[outer], {})
+            holder[inner] = each.value
+        for key, param in self.family.params.items():
+            name = self._names[key]
+            if param.many and name in arguments:
+                arguments[name] = [arguments[name]]
+        return said, ToolCall(self.tool.name, self._ordered(arguments))
+
+    def _value(self, key: str, drawn: Drawn) -> JSONValue:
+        return drawn.said if key in self._verbatim else drawn.value
+
+    def _ordered(self, arguments: JSONObject) -> JSONObject:
+        return {name: arguments[name] for name in self.tool.parameters["properties"] if name in arguments}
+
+    @property
+    def required(self) -> list[str]:
+        """The names of what every call must have."""
+        return list(self.tool.parameters.get("required", ()))
+
+
+_ASKING = frozenset("What What's How When Which Who Where Is Does Do Can".split())
+_LEADS = ("This function can be used to {}", "Use this tool to {}", "A tool to {}", "{}")
+
+
+def _fresh(kind_: Kind, key: str, found: dict[str, Drawn], rng: random.Random) -> Drawn:
+    """A value; two texts of one request are not the same."""
+    for _ in range(8):
+        one = kind_.draw(rng)
+        if not isinstance(one.value, str) or one.value not in [each.value for each in found.values()]:
+            return one
+    return kind_.draw(rng)
+
+
+def _read(text: str, type_: str) -> JSONValue:
+    """A default as a value."""
+    try:
+        return json.loads(text) if type_ != "string" else text
+    except ValueError:
+        return text
+
+
+def _split(request: str) -> tuple[str, JSONObject]:
+    """A request and the values that are fixed by it."""
+    found = _FIXED.search(request)
+    if not found:
+        return request, {}
+    pairs = (each.partition("=") for each in found.group(1).split(";"))
+    return request[: found.start()], {key: json.loads(value) for key, _, value in pairs}
+
+
+_POLITE = ("Please ", "Hey, ", "Could you please ", "I need you to ", "Hi! ", "Can you ", "Quick question: ", "Help me: ")
+_CONTEXT = (
+    "I'm working on a school project. ", "My boss wants to know this. ", "I have a question. ", "This is for a friend. ",
+    "I was wondering about something. ", "I'm preparing a presentation. ", "We are planning something. ",
+)  # fmt: skip
+_THANKS = (" Thanks!", " Thank you.", " Please be quick.", " I'd appreciate your help.", " Thanks in advance.")
+
+
+def _sentence(text: str, rng: random.Random) -> str:
+    """A request as people type it."""
+    text = text[:1].upper() + text[1:]
+    roll = rng.random()
+    if roll < 0.08:
+        text = text[:1].lower() + text[1:].rstrip(".?")
+    elif roll < 0.16 and text.split()[0] not in _ASKING:
+        text = rng.choice(_POLITE) + text[:1].lower() + text[1:]
+    elif roll < 0.22:
+        text = rng.choice(_CONTEXT) + text
+    elif roll < 0.26:
+        text = text if text.endswith((".", "?", "!")) else f"{text}."
+        text += rng.choice(_THANKS)
+    return text
+
+
+def _strung(parts: Iterable[str], rng: random.Random) -> str:
+    """Several requests as one."""
+    bare = [each.rstrip(". ") for each in parts]
+    upper = [each[:1].upper() + each[1:] for each in bare]
+    lower = [bare[0], *(each[:1].lower() + each[1:] for each in bare[1:])]
+    ended = [each if each.endswith(("?", "!")) else f"{each}." for each in upper]
+    return rng.choice(
+        [
+            " ".join(ended),
+            " ".join([ended[0], *(f"Also, {each[:1].lower()}{each[1:]}" for each in ended[1:])]),
+            " ".join([ended[0], *(f"Then {each[:1].lower()}{each[1:]}" for each in ended[1:])]),
+            " and ".join(each.rstrip("?") for each in lower) + ("?" if bare[-1].endswith("?") else "."),
+            "\n".join(f"{at}. {each}" for at, each in enumerate(ended, 1)),
+            ", ".join(each.rstrip("?") for each in lower[:-1]) + f", and {lower[-1].rstrip('?')}" + ("?" if bare[-1].endswith("?") else "."),
+        ]
+    )
+
+
+strung = _strung
+
+
+# ---- files
+
+
+def families(folder: Path = FOLDER) -> list[Family]:
+    """All families of a folder."""
+    return [family for file in sorted(folder.glob("*.txt")) for family in _read_file(file.read_text(encoding="utf-8"))]
+
+
+def _read_file(text: str) -> Iterator[Family]:
+    domain, block = "", list[str]()
+    for line in [*text.splitlines(), "## end"]:
+        if line.startswith(("== ", "## ")):
+            if block:
+                yield _family(domain, block)
+            block = [line] if line.startswith("== ") else []
+            domain = line[3:].strip() if line.startswith("## ") else domain
+        elif line.strip():
+            block.append(line)
+
+
+def _family(domain: str, block: list[str]) -> Family:
+    params: dict[str, Param] = {}
+    requests: list[str] = []
+    abouts: tuple[str, ...] = ()
+    joint: tuple[str, str] | None = None
+    for line in block[1:]:
+        mark, rest = line[:2], line[2:].strip()
+        if mark == "@ ":
+            abouts = tuple(each.strip() for each in rest.split(" | "))
+        elif mark == "> ":
+            requests.append(rest)
+        elif mark == "~ ":
+            head, _, fragment = rest.partition(" :: ")
+            joint = (head, fragment)
+        else:
+            _param_line(line, params)
+    names = tuple(each.strip() for each in block[0][3:].split(" | "))
+    return Family(domain, names, abouts, params, tuple(requests), joint)
+
+
+def _param_line(line: str, params: dict[str, Param]) -> None:
+    left, _, right = line.partition(" : ")
+    at = min(place for mark in (" ! ", " ? ") if (place := right.find(mark)) >= 0)
+    spec, required, about = right[:at].strip(), right[at + 1] == "!", right[at + 3 :].strip()
+    names = tuple(left.split())
+    outer, _, inner = names[0].partition(".")
+    if inner:
+        params[outer].members[inner] = Param((inner,), kind(spec), required, about)
+    elif spec.startswith("object"):
+        params[outer] = Param(names, None, required, about, spec.endswith("[]"), {})
+    else:
+        params[outer] = Param(names, kind(spec), required, about)

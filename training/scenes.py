@@ -1,0 +1,312 @@
+"""Scenes: a list of tools, and turns with the answers that are right for them.
+
+A group of turns shares its tools, so that the trainer reads the list once for all of them. `Scenes.group` draws one
+group; everything hangs on the seed. Above: `dataset`. Below: `family`, `compose`, `seal`, `chains`, `render`.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from typing import NamedTuple, TypeAlias
+
+from toolspeak.core.model import Message, TextPart, Tool, ToolCall, ToolChoice, ToolResult
+
+from .chains import Chain
+from .compose import Composed
+from .family import GENERIC, Family, Offer, Style, strung
+from .render import Answer, PlanKind, Turn
+from .seal import Labelled, Seal, SealOffer
+
+AnyOffer: TypeAlias = Offer | Composed | SealOffer
+
+
+class Scene(NamedTuple):
+    """A turn, and the right answer."""
+
+    turn: Turn
+    answer: Answer
+    what: str
+    #: A wrong answer that was given before; the turn is then asked once more.
+    wrong: str = ""
+
+
+_SYSTEMS = (
+    "You are a helpful assistant.", "You are Max, a friendly travel agent.", "Be concise.", "You are the support bot of an online shop.",
+    "You are a coding assistant working in a terminal.", "Answer in a polite tone.", "You are a personal assistant on a phone.",
+    "You are SmolLM, a helpful AI assistant.", "You help employees of a company with their daily work. Never make things up.",
+)  # fmt: skip
+_REFUSALS = (
+    "None of the available tools can do that.", "I don't have a tool for that request.", "Sorry, I can't do that with the tools I have.",
+    "That isn't something the available tools can handle.", "I'm sorry, none of my tools fits this request.",
+    "I can't help with that using the tools available to me.",
+)  # fmt: skip
+_VERBS = frozenset("calculate compute find get create list set add check estimate convert search book retrieve send show look generate apply suggest recommend plan open write read start run play translate schedule cancel log reserve order rent deploy block encode count replace change move format install train draw insert publish buy record resize cut delete roll deal mix conjugate define".split())
+
+
+def _user(text: str) -> Message:
+    return Message("user", (TextPart(text),))
+
+
+def _spoken(name: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").replace(".", " ").lower()
+
+
+class Scenes:
+    """Draws scenes from a set of families, from chance and from Seal-Tools."""
+
+    def __init__(self, families: list[Family], seal: Seal | None, chat: list[tuple[str, str]]) -> None:
+        self._families = families
+        self._seal = seal
+        self._chat = chat
+        self._words = {family.key: _content(" ".join([family.key, *family.abouts])) for family in families}
+        self._by_domain: dict[str, list[Family]] = {}
+        for family in families:
+            self._by_domain.setdefault(family.domain, []).append(family)
+
+    # ---- tools
+
+    def _offer(self, rng: random.Random, style: Style) -> AnyOffer:
+        roll = rng.random()
+        if roll < 0.6 or self._seal is None:
+            return rng.choice(self._families).offer(rng, style)
+        return Composed(rng, style) if roll < 0.78 else self._seal.offer(rng, style)
+
+    def _distractors(self, golds: list[AnyOffer], count: int, rng: random.Random, style: Style) -> list[AnyOffer]:
+        """Tools that do not serve what the others serve; some from the same domain."""
+        names = {gold.tool.name for gold in golds}
+        told = [_content(f"{_spoken(gold.tool.name)} {gold.tool.description}") for gold in golds]
+        domains = [gold.family.domain for gold in golds if isinstance(gold, Offer)]
+        found: list[AnyOffer] = []
+        for _ in range(count * 6):
+            if len(found) >= count:
+                break
+            near = domains and rng.random() < 0.35
+            one = rng.choice(self._by_domain[rng.choice(domains)]).offer(rng, style) if near else self._offer(rng, style)
+            words = _content(f"{_spoken(one.tool.name)} {one.tool.description}")
+            if one.tool.name in names or any(_overlap(words, each) > 0.5 for each in told):
+                continue
+            if isinstance(one, Offer) and one.family.key in GENERIC:
+                continue
+            names.add(one.tool.name)
+            found.append(one)
+        return found
+
+    # ---- groups
+
+    def group(self, rng: random.Random, kind: PlanKind = "envelope") -> list[Scene]:
+        """Turns that share their tools."""
+        roll = rng.random()
+        style = Style.draw(rng)
+        if roll < 0.05:
+            return self._chain(rng, style, kind)
+        if roll < 0.09 and self._seal is not None:
+            return self._labelled(rng, style, kind)
+        count = rng.choices([1, 2, 3, 4, 5, 6, 8, 12, 20], [26, 12, 13, 11, 9, 9, 11, 6, 3])[0]
+        golds = [self._offer(rng, style) for _ in range(min(count, rng.choice([1, 2, 3])))]
+        golds = list({gold.tool.name: gold for gold in golds}.values())
+        offers = [*golds, *self._distractors(golds, count - len(golds), rng, style)]
+        rng.shuffle(offers)
+        choice, mode = self._choice(rng, golds)
+        frame = self._frame(rng, [offer.tool for offer in offers], choice, kind)
+        scenes: list[Scene] = []
+        for _ in range(rng.choice([3, 4, 4, 5])):
+            scenes += self._scene(frame, golds, offers, mode, rng, style)
+        return scenes
+
+    def _choice(self, rng: random.Random, golds: list[AnyOffer]) -> tuple[ToolChoice, str]:
+        roll = rng.random()
+        if roll < 0.04:
+            return ToolChoice("required"), "required"
+        if roll < 0.06:
+            return ToolChoice("named", (golds[0].tool.name,)), "named"
+        if roll < 0.10:
+            return ToolChoice(parallel=False), "single"
+        return ToolChoice(), "auto"
+
+    def _frame(self, rng: random.Random, tools: list[Tool], choice: ToolChoice, kind: PlanKind) -> Turn:
+        system = (Message("system", (TextPart(rng.choice(_SYSTEMS)),)),) if rng.random() < 0.2 else ()
+        return Turn(
+            system,
+            tuple(tools),
+            choice,
+            kind,
+            "nonce" if rng.random() < 0.8 else "fixed",
+            rng.randbytes(8),
+            "schema" if rng.random() < 0.05 else "compact",
+        )
+
+    def _scene(
+        self, frame: Turn, golds: list[AnyOffer], offers: list[AnyOffer], mode: str, rng: random.Random, style: Style
+    ) -> list[Scene]:
+        gold = golds[0] if mode == "named" else rng.choice(golds)
+        if mode in ("required", "named", "single"):
+            request, call = gold.ask(rng)
+            return [_scene(frame, (_user(request),), Answer((call,)), mode)]
+        roll = rng.random()
+        if roll < 0.44:
+            return [self._one(frame, gold, rng)]
+        if roll < 0.60:
+            request, calls = gold.ask_several(rng, rng.choices([2, 3, 4, 5], [50, 28, 16, 6])[0])
+            return [_scene(frame, (_user(request),), Answer(tuple(calls)), "several")]
+        if roll < 0.68 and len(golds) > 1:
+            asked = [each.ask(rng) for each in rng.sample(golds, rng.randint(2, len(golds)))]
+            request = strung([said for said, _ in asked], rng)
+            return [_scene(frame, (_user(request),), Answer(tuple(call for _, call in asked)), "different")]
+        if roll < 0.84:
+            return self._irrelevant(frame, offers, rng, style)
+        if roll < 0.88:
+            return self._ask_back(frame, gold, rng)
+        if roll < 0.96:
+            return self._after_result(frame, gold, golds, rng)
+        return self._small_talk(frame, rng)
+
+    def _one(self, frame: Turn, gold: AnyOffer, rng: random.Random) -> Scene:
+        request, call = gold.ask(rng)
+        if rng.random() < 0.04:  # a wrong answer comes first, and the engine asks again
+            bad = ToolCall(rng.choice(["unknown_tool", call.name + "_x", "search"]), call.arguments)
+            return Scene(frame._replace(messages=(*frame.messages, _user(request))), Answer((call,)), "retry", bad.name)
+        if rng.random() < 0.05 and self._chat:
+            question, reply = rng.choice(self._chat)
+            before = (_user(question), Message("assistant", (TextPart(reply),)))
+            return _scene(frame, (*before, _user(request)), Answer((call,)), "one_later")
+        return _scene(frame, (_user(request),), Answer((call,)), "one")
+
+    def _irrelevant(self, frame: Turn, offers: list[AnyOffer], rng: random.Random, style: Style) -> list[Scene]:
+        """A request that none of the tools serves; half of the time of the same domain as one of them."""
+        if any(isinstance(each, Offer) and each.family.key in GENERIC for each in offers):
+            return []
+        domains = [each.family.domain for each in offers if isinstance(each, Offer)]
+        there = [_content(f"{_spoken(each.tool.name)} {each.tool.description}") for each in offers]
+        for _ in range(6):
+            near = domains and rng.random() < 0.5
+            one = rng.choice(self._by_domain[rng.choice(domains)]).offer(rng, style) if near else self._offer(rng, style)
+            words = _content(f"{_spoken(one.tool.name)} {one.tool.description}")
+            if one.tool.name in [each.tool.name for each in offers] or any(_overlap(words, each) > 0.45 for each in there):
+                continue
+            request, _ = one.ask(rng)
+            text = rng.choice(_REFUSALS)
+            if rng.random() < 0.4:
+                named = ", ".join(_spoken(each.tool.name) for each in offers[:2])
+                text += rng.choice([" I can help with {} instead.", " The tools I have are for {}."]).format(named)
+            return [_scene(frame, (_user(request),), Answer((), text), "near_miss" if near else "irrelevant")]
+        return []
+
+    def _ask_back(self, frame: Turn, gold: AnyOffer, rng: random.Random) -> list[Scene]:
+        required = gold.required
+        about = gold.tool.description.partition(" Note that the")[0].partition(".")[0]
+        if not required or isinstance(gold, Composed):
+            return []
+        lower = about[:1].lower() + about[1:]
+        if lower.split()[0] in _VERBS:
+            request = rng.choice(["I want to {}.", "Can you {}?", "Please {}.", "I'd like you to {}."]).format(lower)
+        else:
+            request = rng.choice(["I need the {}.", "Can you tell me the {}?", "Give me the {}."]).format(lower)
+        wanted = [_spoken(name) for name in required]
+        asked = wanted[0] if len(wanted) == 1 else f"{', '.join(wanted[:-1])} and the {wanted[-1]}"
+        text = rng.choice(["Sure. What is the {}?", "I need the {} for that.", "Please tell me the {}."]).format(asked)
+        return [_scene(frame, (_user(request),), Answer((), text), "ask_back")]
+
+    def _after_result(self, frame: Turn, gold: AnyOffer, golds: list[AnyOffer], rng: random.Random) -> list[Scene]:
+        if rng.random() < 0.25:
+            request, calls = gold.ask_several(rng, 2)
+        else:
+            request, one = gold.ask(rng)
+            calls = [one]
+        made = [ToolCall(call.name, call.arguments, f"c{at}") for at, call in enumerate(calls)]
+        results = [_result(call, rng) for call in made]
+        told = (
+            _user(request),
+            Message("assistant", calls=tuple(made)),
+            *(Message("tool", results=(result,)) for result, _ in results),
+        )
+        reply = " ".join(words for _, words in results)
+        scenes = [_scene(frame, told, Answer((), reply), "result")]
+        if rng.random() < 0.5:
+            other = rng.choice(golds)
+            request, call = other.ask(rng)
+            later = (*told, Message("assistant", (TextPart(reply),)), _user(request))
+            scenes.append(_scene(frame, later, Answer((call,)), "next_request"))
+        return scenes
+
+    def _small_talk(self, frame: Turn, rng: random.Random) -> list[Scene]:
+        if not self._chat:
+            return []
+        question, reply = rng.choice(self._chat)
+        return [_scene(frame, (_user(question),), Answer((), reply), "chat")]
+
+    def _chain(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
+        chain = Chain(rng, style)
+        others = self._distractors([], rng.choice([0, 1, 2, 4, 6]), rng, style)
+        tools = [*chain.tools, *(each.tool for each in others if each.tool.name not in [tool.name for tool in chain.tools])]
+        rng.shuffle(tools)
+        frame = self._frame(rng, tools, ToolChoice(), kind)
+        return [_scene(frame, each.messages, each.answer, "chain") for each in [*chain.rounds(rng), *chain.rounds(rng)]]
+
+    def _labelled(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
+        """Requests of Seal-Tools as they were written, each with its own tools among others."""
+        assert self._seal is not None
+        chosen: list[Labelled] = rng.sample(self._seal.labelled, 2)
+        tools = {call.name: self._seal.tools[call.name] for each in chosen for call in each.calls}
+        count = max(len(tools), rng.choice([2, 4, 8, 8]))
+        while len(tools) < count:
+            name = rng.choice(self._seal.trained)
+            tools.setdefault(name, self._seal.tools[name])
+        listed = list(tools.values())
+        rng.shuffle(listed)
+        frame = self._frame(rng, listed, ToolChoice(), kind)
+        return [_scene(frame, (_user(each.request),), Answer(tuple(each.calls)), "labelled") for each in chosen]
+
+
+def _scene(frame: Turn, messages: tuple[Message, ...], answer: Answer, what: str) -> Scene:
+    return Scene(frame._replace(messages=(*frame.messages, *messages)), answer, what)
+
+
+_EMPTY = frozenset(
+    "a an the of in on for to and or with by from its it is are whether which that this get find search create set given info data "
+    "information number value values return returns calculate compute list check current user specific based using use one note "
+    "provided function python syntax tool at as be other number some into".split()
+)
+
+
+def _content(text: str) -> frozenset[str]:
+    """The words that say what a tool is about."""
+    words = (word.rstrip("s") for word in re.findall(r"[a-z]{3,}", text.lower()))
+    return frozenset(word for word in words if word not in _EMPTY)
+
+
+def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
+    return len(one & other) / max(1, min(len(one), len(other)))
+
+
+_FACTS = (
+    ("status", ["ok", "done", "sent", "scheduled", "shipped", "active", "confirmed", "pending"]),
+    ("condition", ["sunny", "cloudy", "rainy", "windy", "snowy"]),
+    ("category", ["standard", "premium", "basic"]),
+    ("currency", ["USD", "EUR", "GBP"]),
+)
+
+
+def _result(call: ToolCall, rng: random.Random) -> tuple[ToolResult, str]:
+    """A result of a call, and how it is told."""
+    roll = rng.random()
+    if roll < 0.08:
+        error = rng.choice(["not found", "permission denied", "timeout", "service unavailable", "invalid parameter"])
+        return ToolResult(call.id, json.dumps({"error": error}), call.name, error=rng.random() < 0.5), f"That did not work: {error}."
+    if roll < 0.16:
+        return ToolResult(call.id, rng.choice(["Done.", "OK", "Success", "Saved."]), call.name), rng.choice(["Done.", "All set."])
+    facts: dict[str, object] = {}
+    for _ in range(rng.randint(1, 3)):
+        if rng.random() < 0.35:
+            key, values = rng.choice(_FACTS)
+            facts[key] = rng.choice(values)
+        else:
+            key = rng.choice(["result", "total", "price", "count", "rating", "temperature", "distance", "duration", "score", "area", "balance"])
+            facts[key] = rng.choice([rng.randint(1, 5000), round(rng.uniform(0.5, 900), 2)])
+    words = [f"the {key} is {value}" for key, value in facts.items()]
+    said = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    if rng.random() < 0.12:  # a long result in which what matters is a small part
+        facts["items"] = [{"id": at, "name": rng.choice(["alpha", "report", "falcon", "nova"]), "value": rng.randint(1, 99)} for at in range(rng.randint(5, 25))]
+    text = json.dumps(facts) if rng.random() < 0.8 else "\n".join(f"{key}: {value}" for key, value in facts.items())
+    return ToolResult(call.id, text, call.name), rng.choice([f"{said[:1].upper()}{said[1:]}.", f"Here is what I found: {said}."])

@@ -1,0 +1,219 @@
+"""Trains the adapter: a LoRA on all matrices of all layers, on scenes that are drawn as it goes.
+
+    python -m training.train --weights model.gguf --seal seal-tools --out run --seconds 900
+
+It runs for a time rather than for a number of steps, since the time on a GPU is what is given; the learning rate follows
+the clock. Above: nothing. Below: `dataset`, `model`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .dataset import Row, Sources, stream
+from .model import Model, Weights, linear_names, load
+
+
+class Adapter:
+    """Two thin matrices for each matrix of the model."""
+
+    def __init__(self, weights: Weights, rank: int, scale: float, start: Path | None = None) -> None:
+        self.scale = scale
+        self._weights = weights
+        device = weights["token_embd.weight"].device
+        self.a: Weights = {}
+        self.b: Weights = {}
+        for name in linear_names():
+            out, inner = weights[name].shape
+            self.a[name] = torch.randn(rank, inner, device=device) / math.sqrt(inner)
+            self.b[name] = torch.zeros(out, rank, device=device)
+        if start is not None:
+            self._restore(start)
+        for each in self.parameters():
+            each.requires_grad_(True)
+
+    def parameters(self) -> list[Tensor]:
+        return [*self.a.values(), *self.b.values()]
+
+    def merged(self) -> Weights:
+        """The matrices of the model as the adapter changes them."""
+        kind = self._weights["token_embd.weight"].dtype
+        return {name: (self._weights[name].float() + self.scale * (self.b[name] @ a)).to(kind) for name, a in self.a.items()}
+
+    def save(self, path: Path) -> None:
+        """Keep it, with the scale in B and both of about the same size, so that half precision loses little."""
+        kept: dict[str, np.ndarray] = {}
+        with torch.no_grad():
+            for name, a in self.a.items():
+                b = self.scale * self.b[name]
+                factor = (b.norm() / a.norm().clamp_min(1e-9)).clamp_min(1e-6).sqrt()
+                kept[f"{name}.A"] = (a * factor).half().cpu().numpy()
+                kept[f"{name}.B"] = (b / factor).half().cpu().numpy()
+        np.savez(path, **kept)
+
+    def _restore(self, path: Path) -> None:
+        with np.load(path) as kept:
+            for name in self.a:
+                self.a[name] = torch.from_numpy(kept[f"{name}.A"]).float().to(self.a[name].device)
+                self.b[name] = torch.from_numpy(kept[f"{name}.B"]).float().to(self.a[name].device) / self.scale
+
+
+def restored(weights: Weights, path: Path) -> Weights:
+    """The matrices of the model with a kept adapter in them."""
+    kind, device = weights["token_embd.weight"].dtype, weights["token_embd.weight"].device
+    with np.load(path) as kept:
+        return {
+            name: (weights[name].float() + torch.from_numpy(kept[f"{name}.B"]).float().to(device) @ torch.from_numpy(kept[f"{name}.A"]).float().to(device)).to(kind)
+            for name in linear_names()
+        }
+
+
+class Batch:
+    """Rows on the device."""
+
+    def __init__(self, rows: list[Row], device: str) -> None:
+        def put(values: list[np.ndarray], kind: torch.dtype) -> Tensor:
+            return torch.from_numpy(np.stack(values).astype(np.int32)).to(device, non_blocking=True).to(kind)
+
+        self.ids = put([row.ids for row in rows], torch.long)
+        self.loss = put([row.loss for row in rows], torch.bool)
+        self.position = put([row.position for row in rows], torch.long)
+        self.group = put([row.group for row in rows], torch.int32)
+        self.branch = put([row.branch for row in rows], torch.int32)
+
+    def dense(self) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+        """Attention with a mask that is written out."""
+        tokens = self.ids.shape[1]
+        same = self.group[:, :, None] == self.group[:, None, :]
+        seen = (self.branch[:, None, :] == 0) | (self.branch[:, :, None] == self.branch[:, None, :])
+        causal = torch.ones(tokens, tokens, dtype=torch.bool, device=self.ids.device).tril()
+        mask = (same & seen & causal)[:, None]
+        return lambda q, k, v: F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+    def sparse(self) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+        """Attention that leaves out what nobody sees; needs a GPU."""
+        from torch.nn.attention.flex_attention import create_block_mask
+
+        group, branch = self.group, self.branch
+
+        def sees(b: Tensor, h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
+            return (q >= kv) & (group[b, q] == group[b, kv]) & ((branch[b, kv] == 0) | (branch[b, q] == branch[b, kv]))
+
+        rows, tokens = self.ids.shape
+        mask = create_block_mask(sees, rows, None, tokens, tokens, device=str(self.ids.device), _compile=True)
+        return lambda q, k, v: _flex()(q, k, v, block_mask=mask)  # type: ignore[return-value]
+
+
+_compiled: list[Callable[..., Tensor]] = []
+
+
+def _flex() -> Callable[..., Tensor]:
+    if not _compiled:
+        from torch.nn.attention.flex_attention import flex_attention
+
+        _compiled.append(torch.compile(flex_attention, dynamic=False))  # type: ignore[arg-type]
+    return _compiled[0]
+
+
+def loss_of(model: Model, adapter: Adapter, batch: Batch, sparse: bool) -> Tensor:
+    """The mean loss of the tokens that count."""
+    attention = batch.sparse() if sparse else batch.dense()
+    hidden = model.hidden(batch.ids, batch.position, attention, adapter.merged())
+    counts = batch.loss[:, 1:]
+    return F.cross_entropy(model.logits(hidden[:, :-1][counts]), batch.ids[:, 1:][counts])
+
+
+def rate(progress: float, step: int, top: float, warm: int = 40) -> float:
+    """The learning rate: up at first, then down along a cosine."""
+    return top * min(1.0, (step + 1) / warm) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * min(1.0, progress))))
+
+
+def train(asked: argparse.Namespace) -> None:
+    """Train for the time that is given, and keep the adapter now and then."""
+    device, sparse = asked.device, asked.attention == "sparse"
+    kind = torch.bfloat16 if device == "cuda" else torch.float32
+    torch.manual_seed(asked.seed)
+    torch.set_float32_matmul_precision("high")
+    out = Path(asked.out)
+    out.mkdir(parents=True, exist_ok=True)
+    sources = Sources(Path(asked.weights), Path(asked.seal) if asked.seal else None, Path(asked.chat) if asked.chat else None, everything=asked.everything)
+    batches = stream(sources, asked.seed, asked.length, asked.rows, asked.workers)
+    weights = load(Path(asked.weights), device, kind)
+    model = Model(weights)
+    if asked.compile:
+        model.before = torch.compile(model.before, dynamic=False)
+        model.after = torch.compile(model.after, dynamic=False)
+    adapter = Adapter(weights, asked.rank, asked.scale, Path(asked.start) if asked.start else None)
+    optimizer = torch.optim.AdamW(adapter.parameters(), lr=asked.rate, betas=(0.9, 0.98), weight_decay=asked.decay, fused=device == "cuda")
+    began, seen, summed, since, waited = time.monotonic(), 0, torch.zeros((), device=device), 0, 0.0
+    kept = 0
+    for step in range(asked.steps):
+        at = time.monotonic()
+        batch = Batch(next(batches), device)
+        waited += time.monotonic() - at
+        if step == 0:
+            began = time.monotonic()  # the first rows take a while, and so does the first compilation
+        progress = max((time.monotonic() - began) / asked.seconds, step / asked.steps)
+        if progress >= 1:
+            break
+        for group in optimizer.param_groups:
+            group["lr"] = rate(progress, step, asked.rate)
+        loss = loss_of(model, adapter, batch, sparse)
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(adapter.parameters(), 1.0)
+        optimizer.step()
+        seen += batch.ids.numel()
+        summed += loss.detach()
+        since += 1
+        if step in (1, 4, 9) or step % 50 == 49:
+            spent = time.monotonic() - began
+            told = {"step": step + 1, "loss": round(float(summed) / since, 4), "tokens": seen, "per_s": round(seen / max(spent, 1e-9)), "s": round(spent, 1), "waited": round(waited, 1)}
+            print(json.dumps(told), flush=True)
+            summed, since = torch.zeros((), device=device), 0
+        if asked.keep and (time.monotonic() - began) / asked.keep > kept + 1:
+            kept += 1
+            adapter.save(out / f"{asked.name}-{kept}.npz")
+    adapter.save(out / f"{asked.name}.npz")
+    print(json.dumps({"kept": str(out / f"{asked.name}.npz"), "tokens": seen, "s": round(time.monotonic() - began, 1)}), flush=True)
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="Train the adapter of the embedded model.")
+    add = parser.add_argument
+    add("--weights", required=True, help="the GGUF file of the base model")
+    add("--seal", default="", help="the folder of Seal-Tools")
+    add("--chat", default="", help="questions and the base model's own answers, see training.chat")
+    add("--out", default="run", help="where adapters are kept")
+    add("--name", default="adapter")
+    add("--start", default="", help="go on from this adapter")
+    add("--rank", type=int, default=32)
+    add("--scale", type=float, default=2.0)
+    add("--rate", type=float, default=1e-3)
+    add("--decay", type=float, default=0.0)
+    add("--length", type=int, default=2048, help="tokens in a row")
+    add("--rows", type=int, default=16, help="rows in a step")
+    add("--seconds", type=float, default=900)
+    add("--steps", type=int, default=1_000_000)
+    add("--keep", type=float, default=0, help="keep an adapter every so many seconds")
+    add("--seed", type=int, default=1)
+    add("--workers", type=int, default=14)
+    add("--device", default="cuda")
+    add("--attention", choices=["dense", "sparse"], default="dense")
+    add("--compile", action="store_true")
+    add("--everything", action="store_true", help="train on the families that are held out, too")
+    return parser
+
+
+if __name__ == "__main__":
+    train(arguments().parse_args())
