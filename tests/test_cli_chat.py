@@ -167,14 +167,14 @@ class _Terminal:
         )
         os.close(theirs)
         self.seen = ""
+        self._at = 0
 
     def type(self, text: str) -> None:
         os.write(self._ours, text.encode())
 
     def wait_for(self, text: str) -> None:
-        """Read until it is there; only what comes from now on counts."""
-        start = len(self.seen)
-        while text not in self.seen[start:]:
+        """Read until it is there, behind what was waited for before."""
+        while text not in self.seen[self._at :]:
             ready, _, _ = select.select([self._ours], [], [], 30)
             assert ready, self.seen
             try:
@@ -183,6 +183,7 @@ class _Terminal:
                 data = b""
             assert data, self.seen
             self.seen += data.decode(errors="replace")
+        self._at = self.seen.index(text, self._at) + len(text)
 
     def close(self) -> None:
         self.process.kill()

@@ -16,7 +16,7 @@ from .tools.approval import Answer as Consent
 from .tools.approval import Approval, Question
 from .tools.base import CallContext, Executable, ToolOutput
 from .tools.threads import in_thread
-from .tools.wrappers import is_sandboxed
+from .tools.wrappers import is_sandboxed, is_untrusted
 
 __all__ = ["Approve", "Toolbox", "approval_of", "carried_out", "committed", "consented", "ended"]
 
@@ -56,7 +56,7 @@ class Toolbox:
     @property
     def untrusted(self) -> bool:
         """Whether some tool is described by somebody whom nobody vouches for, such as an MCP server."""
-        return any(getattr(each, "untrusted", False) for each in self._by_name.values())
+        return any(map(is_untrusted, self._by_name.values()))
 
     def __getitem__(self, name: str) -> Executable:
         return self._by_name[name]

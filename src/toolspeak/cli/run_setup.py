@@ -19,7 +19,6 @@ import msgspec
 
 from ..config import Config
 from ..errors import UsageError
-from ._io import read_json
 from .config import loaded
 from .first_run import prepare
 
@@ -143,7 +142,8 @@ async def kit(client: AsyncClient, config: Config, wanted: Wanted, ask: Ask | No
         notes: list[str] = []
         tools = list(_local(groups, wanted.workdir, notes))
         if wanted.mcp_config:
-            tools += await _mcp(stack, wanted.mcp_config, notes)
+            tools += await _mcp(stack, config, wanted.mcp_config, notes)
+        tools = _finished(tools)
         store = _store(stack, config, wanted, notes)
         yield Kit(client, tuple(tools), approval, store, wanted.max_rounds, tuple(notes))
 
@@ -158,33 +158,40 @@ def _groups(said: str) -> set[str]:
 
 def _local(groups: set[str], workdir: str, notes: list[str]) -> Iterable[Executable]:
     from ..tools.approval import Approval
-    from ..tools.final_output import FinalOutput
     from ..tools.shell import Shell
-    from ..tools.wrappers import ReadMore, Remainders, Truncated
 
-    remainders = Remainders()
     folder = Path(workdir).expanduser()
     if "files" in groups:
         from ..tools.files import file_tools
 
-        for tool in file_tools(folder):
-            yield Truncated(tool, remainders)
+        yield from file_tools(folder)
     if "shell" in groups:
         # The agent asks, before the call is written down as begun; nobody is asked twice.
         shell = Shell(folder, Approval(lambda _: "once"))
         if shell.problem:
             notes.append(f"the shell runs without a sandbox ({shell.problem}): each command has to be allowed")
-        yield Truncated(shell, remainders)
-    if groups:
-        yield ReadMore(remainders)
-        yield FinalOutput()
+        yield shell
 
 
-async def _mcp(stack: AsyncExitStack, path: str, notes: list[str]) -> list[Executable]:
-    servers = read_json(path, "the MCP configuration")
-    from ..tools.mcp import connected
+def _finished(tools: list[Executable]) -> list[Executable]:
+    """Tools whose output fits, with a way to ask for the rest and one to say that all is done."""
+    from ..tools.final_output import FinalOutput
+    from ..tools.wrappers import ReadMore, Remainders, Truncated
 
-    return list(await stack.enter_async_context(connected(servers, notes.append)))
+    remainders = Remainders()
+    more: list[Executable] = [ReadMore(remainders), FinalOutput()] if tools else []
+    return [*(Truncated(tool, remainders) for tool in tools), *more]
+
+
+async def _mcp(stack: AsyncExitStack, config: Config, path: str, notes: list[str]) -> list[Executable]:
+    from ..tools.mcp_config import read_mcp_config
+    from ..tools.mcp_servers import McpServers
+
+    servers = McpServers(read_mcp_config(path, config.environment()), config.state())
+    await stack.enter_async_context(servers)
+    tools = await servers.start()
+    notes += (note.detail for note in servers.notes)
+    return tools
 
 
 def _store(stack: AsyncExitStack, config: Config, wanted: Wanted, notes: list[str]) -> Sessions:

@@ -19,7 +19,7 @@ from .approval import Approval
 from .base import CallContext, Executable, ToolOutput
 from .patterns import matches
 
-__all__ = ["Approved", "Prefixed", "ReadMore", "Remainders", "TimeLimited", "Truncated", "is_sandboxed", "only"]
+__all__ = ["Approved", "Prefixed", "ReadMore", "Remainders", "TimeLimited", "Truncated", "is_sandboxed", "is_untrusted", "only"]
 
 #: Characters of a result that reach the model at once.
 MOST_OUTPUT = 4096
@@ -56,6 +56,11 @@ def is_sandboxed(tool: Executable) -> bool:
     return getattr(tool, "sandboxed", False) is True
 
 
+def is_untrusted(tool: Executable) -> bool:
+    """Whether what a tool says about itself comes from somebody whom nobody vouches for, such as an MCP server."""
+    return getattr(tool, "untrusted", False) is True
+
+
 class _Wrapper:
     """Passes everything on."""
 
@@ -71,6 +76,11 @@ class _Wrapper:
     def sandboxed(self) -> bool:
         """Whether it stays inside a sandbox."""
         return is_sandboxed(self._inner)
+
+    @property
+    def untrusted(self) -> bool:
+        """Whether a stranger describes it."""
+        return is_untrusted(self._inner)
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
         """Do it."""
