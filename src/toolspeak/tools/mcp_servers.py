@@ -165,6 +165,9 @@ class McpServers:
 class _McpTool:
     """One tool of a server."""
 
+    #: What it says about itself is the server's word: calls are made with foreign text before the model.
+    untrusted = True
+
     def __init__(self, host: _Host, definition: Definition) -> None:
         self._host = host
         self._definition = definition

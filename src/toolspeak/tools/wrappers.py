@@ -19,7 +19,17 @@ from .approval import Approval
 from .base import CallContext, Executable, ToolOutput
 from .patterns import matches
 
-__all__ = ["Approved", "Prefixed", "ReadMore", "Remainders", "TimeLimited", "Truncated", "is_sandboxed", "is_untrusted", "only"]
+__all__ = [
+    "Approved",
+    "Prefixed",
+    "ReadMore",
+    "Remainders",
+    "TimeLimited",
+    "Truncated",
+    "is_sandboxed",
+    "is_untrusted",
+    "only",
+]
 
 #: Characters of a result that reach the model at once.
 MOST_OUTPUT = 4096
