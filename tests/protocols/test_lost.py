@@ -101,3 +101,10 @@ def test_reasoning_in_an_item_of_its_own_is_not_lost():
     item = Opaque("item:reasoning", {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]})
     message = Message("assistant", (item, Media("image", "https://x/y.png")), reasoning="hm")
     assert _codes("openai_responses", Request("m", (message,), protocol="openai_responses")) == []
+
+
+def test_how_long_a_model_is_kept_in_memory_is_nothing_to_others_and_told():
+    request = Request("m", (HELLO,), options=Options(max_tokens=5, extra={"keep_alive": "5m"}), protocol="ollama")
+    for name in MODULES.keys() - {"ollama"}:
+        (note,) = MODULES[name].request_notes(request)
+        assert (note.code, note.detail) == ("fields_dropped", "words of `ollama`: `keep_alive`")

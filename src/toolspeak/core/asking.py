@@ -17,6 +17,7 @@ from .constraint import decision_constraint, envelope_constraint, inline_constra
 from .contract import Contract, decision_contract, envelope_contract, estimate_tokens, inline_contract, place
 from .history import (
     Projected,
+    cached_to,
     decision_messages,
     nonce_is_free,
     plain,
@@ -58,6 +59,8 @@ _SHOW_ANSWER = frozenset(
 )
 #: Plans in which no call is read: what the tools are is the upstream's affair, or nobody's.
 _UNREAD = frozenset({"pass", "plain"})
+#: The protocol whose service caches a prompt only up to where the request says so.
+_MARKS_CACHE = "anthropic"
 _SAMPLE = "..."
 #: What a caller means who wants JSON and gives no schema.
 _ANY_OBJECT: JSONObject = {"type": "object"}
@@ -205,7 +208,7 @@ class Asking:
         )
         contract = self._learn(_with_format(contract, request.options.response_format))
         projected = self._projected()
-        messages = place(projected.messages, contract, system_role=plan.profile.system_role)
+        messages = self._placed(projected.messages, contract)
         grammar = self._grammar("inline")
         stops = self._stops()
         ours = ("stop",) if stops and not request.options.stop else ()
@@ -239,6 +242,7 @@ class Asking:
         if not profile.system_role:
             messages = place(messages[1:], contract, system_role=False)
         projected = project(messages, self._plan.dialect, nonce=self.nonce, media=profile.media)
+        projected = Projected(self._marked(projected.messages, contract), projected.notes)
         return msgspec.structs.replace(self._bare(projected, options), stream=False)
 
     def _envelope(self) -> Request:
@@ -254,9 +258,17 @@ class Asking:
             )
         )
         projected = self._projected()
-        messages = place(projected.messages, contract, system_role=self._plan.profile.system_role)
+        messages = self._placed(projected.messages, contract)
         options = msgspec.structs.replace(request.options, response_format=None, grammar=self._grammar("envelope"))
         return self._bare(Projected(messages, projected.notes), options)
+
+    def _placed(self, messages: tuple[Message, ...], contract: Contract) -> tuple[Message, ...]:
+        placed = place(messages, contract, system_role=self._plan.profile.system_role)
+        return self._marked(placed, contract)
+
+    def _marked(self, messages: tuple[Message, ...], contract: Contract) -> tuple[Message, ...]:
+        """The messages with a mark behind what stays the same, where the upstream caches only up to a mark."""
+        return cached_to(messages, contract.stable) if self._protocol == _MARKS_CACHE else messages
 
     def _grammar(self, phase: PhaseName) -> dict[str, object]:
         """What the upstream is asked to enforce, if it can enforce anything."""

@@ -25,6 +25,7 @@ from .neutral import fenced, joined, json_text, neutralise, one_line, result_tex
 __all__ = [
     "MEDIA_KINDS",
     "Projected",
+    "cached_to",
     "decision_messages",
     "has_tool_history",
     "nonce_is_free",
@@ -53,6 +54,8 @@ _OTHERS = ("user", "tool")
 #: The note with which protocols mark a past call whose arguments are cut or no object; it is told without any.
 _INVALID = "arguments_invalid"
 _DECIDE = "Which tools, if any, are called next? Reply with the JSON document only."
+#: The one word for this in every protocol's `extra`.
+_CACHE = "cache_control"
 _ANSWER = "These are results of earlier steps. Answer with what is known."
 
 
@@ -367,6 +370,19 @@ def without_media(messages: tuple[Message, ...], media: Container[str]) -> Proje
         return msgspec.structs.replace(message, parts=parts, results=results)
 
     return Projected(tuple(map(message_of, messages)), tuple(notes))
+
+
+def cached_to(messages: tuple[Message, ...], stable: str) -> tuple[Message, ...]:
+    """The conversation with a mark behind a text that stays the same, so that a service caches it up to there."""
+    for at, message in enumerate(messages):
+        for place, part in enumerate(message.parts):
+            if isinstance(part, TextPart) and stable in part.text:
+                end = part.text.index(stable) + len(stable)
+                marked = TextPart(part.text[:end], {**part.extra, _CACHE: {"type": "ephemeral"}})
+                rest = (TextPart(part.text[end:], part.extra),) if part.text[end:] else ()
+                parts = (*message.parts[:place], marked, *rest, *message.parts[place + 1 :])
+                return (*messages[:at], msgspec.structs.replace(message, parts=parts), *messages[at + 1 :])
+    return messages
 
 
 def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:

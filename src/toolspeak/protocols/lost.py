@@ -18,7 +18,7 @@ FUNCTIONS = ("function", "custom")
 #: Words in `Options.extra` that only remember how a common field was written, and fields without which the answer is
 #: the same.
 _NOTHING_LOST = ROUTING_FIELDS | frozenset(
-    "client_metadata functions include keep_alive max_completion_tokens metadata output_config.format output_format"
+    "client_metadata functions include max_completion_tokens metadata output_config.format output_format"
     " prompt_cache_key prompt_cache_retention response_format safety_identifier store stream_options tool_choice"
     " user".split()
 )
