@@ -22,6 +22,8 @@ from toolspeak.core.model import Request
 
 pytest.importorskip("sqlalchemy")
 
+RAW = str(Path(__file__).parent / "tools" / "mcp_raw_server.py")
+
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
@@ -125,6 +127,18 @@ def test_mistakes_are_told(arguments: tuple[str, ...], told: str):
     result = run(*arguments)
     assert result.exit_code == 2
     assert told in result.stderr
+
+
+@pytest.mark.requirement("F5")
+def test_tools_of_mcp_servers_come_from_a_file(folder: Path):
+    pytest.importorskip("mcp")
+    server = {"command": sys.executable, "args": [RAW, str(folder)], "readOnly": ["echo"]}
+    (folder / "servers.json").write_text(json.dumps({"mcpServers": {"raw": server}}))
+    model = Played(("", [("raw__echo", {"text": "hello"})]), "It says hello.")
+    with served(model) as url:
+        result = run("Echo.", "--upstream", url, "--tools", "none", "--mcp-config", "servers.json", "--no-store")
+    assert result.stdout == "It says hello.\n"
+    assert "✓ raw__echo" in result.stderr
 
 
 class _Endless(Played):
