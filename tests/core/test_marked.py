@@ -70,6 +70,14 @@ def test_prose_is_free_up_to_the_mark_and_a_begun_call_is_a_whole_one():
         assert not takes(grammar, wrong)
 
 
+def test_a_call_that_is_only_thought_of_is_not_the_end():
+    grammar, call = made("hermes"), render_calls("hermes", [RAIN], NONCE)
+    assert takes(grammar, f"<think>I could write {call}\n</think>\nYes.\n{call}")
+    assert takes(grammar, f"<think>{call}</think>No.")
+    assert not takes(grammar, f"<think>{call} or so</think>No.")
+    assert not takes(grammar, f"<think>{call}</think><tool_call>")
+
+
 @pytest.mark.requirement("A7")
 def test_a_demanded_call_leaves_no_room_for_prose():
     required = made("hermes", ToolChoice("required"))

@@ -232,6 +232,17 @@ def test_a_demanded_call_comes_streamed_or_not():
         assert {call.name for call in streamed.calls} == {"get_weather"}
 
 
+@pytest.mark.requirement("H1")
+@pytest.mark.usefixtures("weights")
+def test_a_grammar_that_lets_prose_through_changes_no_word_of_it():
+    with ts.Client("embedded:") as client:
+        free, held = (
+            client.chat("Say hello.", tools=[WEATHER], plan="inline", constrain=constrain, max_tokens=8, temperature=0)
+            for constrain in (False, True)
+        )
+    assert held.text == free.text != ""
+
+
 def schema(draw: random.Random, depth: int = 0) -> dict[str, Any]:
     """A schema of the expressible subset: scalars with bounds, enums, arrays and closed objects."""
     kinds = ["text", "whole", "bounded", "number", "truth", "choice"] + ["list", "object"] * (depth < 2)

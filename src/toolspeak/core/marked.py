@@ -25,6 +25,8 @@ _CUT = to_json(_ANY)
 #: Two names that have no beginning in common, and a nonce that stands for any other.
 _NAMES = ("a", "b")
 _NONCE = "k7q2xm"
+#: How models end their thoughts. A call that they only think of must not be the end of the answer.
+_THOUGHT = "</think>"
 #: A shorter mark, such as the brace of bare JSON, may well stand in prose.
 _SHORTEST_MARK = 6
 
@@ -91,12 +93,14 @@ def marked_gbnf(divided: Division, shapes: Sequence[tuple[str, Shape]], low: int
     calls = builder.rule("calls", Seq((call, Repeat(more, 0, high - 1), *end)))
     if low:
         return gbnf_text(Seq((Literally(divided.lead), calls)), builder)
-    behind = builder.rule("marked", Seq((Literally(divided.lead.removeprefix(divided.mark)), calls)))
+    thought = Seq((Repeat(Chars(("\n\n", "  ")), 0, 2), Literally(_THOUGHT), _state(0)))
+    rest = Literally(divided.lead.removeprefix(divided.mark))
+    behind = builder.rule("marked", Seq((rest, calls, Repeat(thought, 0, 1))))
     return gbnf_text(_prose(divided.mark, behind, builder), builder)
 
 
 def _prose(mark: str, behind: Expr, builder: Builder) -> Expr:
-    """Any text that does not hold the mark; behind the mark comes what `behind` says, and the answer is over.
+    """Any text that does not hold the mark; behind the mark comes what `behind` says.
 
     One rule for each beginning of the mark: it says how the text may go on that ends in this beginning.
     """
