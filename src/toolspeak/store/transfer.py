@@ -22,7 +22,6 @@ from .leases import Place
 from .rows import dump
 from .schema import sessions
 from .sessions import SessionInfo, Store, checked_id
-from .upsert import insert_new
 
 __all__ = ["FORMAT", "VERSION", "Imported", "export", "import_lines"]
 
@@ -125,13 +124,14 @@ def _put(store: Store, about: _About, entries: Sequence[Entry]) -> bool:
     fields = {"title": about.title, "about": dump(about.about), "created": about.created, "updated": about.updated}
 
     def written(connection: sa.Connection) -> bool:
-        row = {"owner": place.owner, "id": place.session, **fields}
-        if connection.execute(insert_new(connection, sessions, row)).rowcount != 1:
+        same = (sessions.c.owner == place.owner, sessions.c.id == place.session)
+        if connection.execute(sa.select(sessions.c.id).where(*same)).scalar() is not None:
             return False
+        connection.execute(sa.insert(sessions).values(owner=place.owner, id=place.session, **fields))
         for number, entry in enumerate(entries):
             _put_entry(connection, place, number, entry)
-        same = sa.update(sessions).where(sessions.c.owner == place.owner, sessions.c.id == place.session)
-        connection.execute(same.values(title=about.title, updated=about.updated))
+        # Its own title and time, not those of what was just written.
+        connection.execute(sa.update(sessions).where(*same).values(title=about.title, updated=about.updated))
         return True
 
     return store.database.write(written)
