@@ -1,0 +1,195 @@
+"""MCP servers made with the official SDK: over stdio and over HTTP; and where a URL may lead."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from toolspeak.core.model import Media
+from toolspeak.errors import ToolError
+from toolspeak.state import MemoryState
+from toolspeak.tools import mcp_http
+from toolspeak.tools.base import CallContext, Executable, ToolOutput
+from toolspeak.tools.mcp_config import McpServer
+from toolspeak.tools.mcp_http import allowed
+from toolspeak.tools.mcp_servers import McpServers
+
+pytest.importorskip("mcp", reason="the package mcp is not installed")
+pytestmark = pytest.mark.requirement("F5")
+
+SDK = str(Path(__file__).parent / "mcp_sdk_server.py")
+
+
+@pytest.fixture(scope="module", params=["stdio", "http", "http-json"])
+def server(request: pytest.FixtureRequest) -> Iterator[McpServer]:
+    if request.param == "stdio":
+        yield McpServer("sdk", command=sys.executable, args=("-I", SDK, "stdio"))
+        return
+    with subprocess.Popen([sys.executable, "-I", SDK, request.param], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+        try:
+            yield McpServer("sdk", url=f"http://127.0.0.1:{port}/mcp")
+        finally:
+            process.kill()
+
+
+def test_a_server_of_the_official_sdk_is_used(server: McpServer, monkeypatch: pytest.MonkeyPatch):
+    heard: list[str] = []
+
+    async def scenario() -> None:
+        async with McpServers([server], MemoryState()) as servers:
+            tools = {each.tool.name: each for each in await servers.start()}
+            assert servers.notes == []
+            assert sorted(tools) == ["sdk__add", "sdk__fail", "sdk__lines", "sdk__picture", "sdk__slowly"]
+            assert tools["sdk__add"].tool.description == "Add two numbers."
+            # The server's own word that a tool changes nothing does not count.
+            assert tools["sdk__slowly"].tool.side_effects
+            assert (await run(tools["sdk__add"], a=1, b=2)).content == "3"
+            failed = await run(tools["sdk__fail"])
+            assert failed.error
+            drawn = await run(tools["sdk__picture"])
+            assert drawn == ToolOutput("", parts=(Media("image", "data:image/png;base64,iVBORw=="),))
+            slowly = await tools["sdk__slowly"].run({}, CallContext(emit=heard.append))
+            assert slowly.content == "whole"
+            several = await asyncio.gather(*(run(tools["sdk__add"], a=at, b=at) for at in range(20)))
+            assert [each.content for each in several] == [str(2 * at) for at in range(20)]
+
+    asyncio.run(asyncio.wait_for(scenario(), 120))
+    # An answer as one JSON document has no place for progress.
+    assert heard in (["half\n"], [])
+
+
+async def run(tool: Executable, **arguments: int) -> ToolOutput:
+    return await tool.run(arguments, CallContext("call_1"))
+
+
+# ---- where a URL may lead
+
+
+class Trap(BaseHTTPRequestHandler):
+    """Answers everything, and counts."""
+
+    hits = 0
+    answer = b""
+    status = 200
+    where = ""
+
+    def do_POST(self) -> None:
+        type(self).hits += 1
+        self.send_response(self.status)
+        self.send_header("content-type", "application/json")
+        if self.where:
+            self.send_header("location", self.where)
+        self.end_headers()
+        self.wfile.write(self.answer)
+
+    do_GET = do_POST
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def trap() -> Iterator[tuple[type[Trap], int]]:
+    handler = type("Trap", (Trap,), {"hits": 0})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield handler, server.server_address[1]
+        finally:
+            server.shutdown()
+
+
+async def leads_here(host: str, port: int) -> list[str]:
+    return ["127.0.0.1"]
+
+
+def problems(server: McpServer) -> list[str]:
+    async def scenario() -> list[str]:
+        async with McpServers([server], MemoryState(), resolver=leads_here) as servers:
+            assert await servers.start() == []
+            return [note.detail for note in servers.notes]
+
+    return asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+@pytest.mark.requirement("R-T3")
+@pytest.mark.parametrize("host", ["mcp.example.com", "169.254.169.254", "10.0.0.1", "[::ffff:127.0.0.1]", "0.0.0.0"])
+def test_a_url_that_leads_into_an_inner_network_is_not_asked(trap: tuple[type[Trap], int], host: str):
+    handler, port = trap
+    (problem,) = problems(McpServer("inner", url=f"http://{host}:{port}/mcp"))
+    assert "the URL leads to an inner network" in problem
+    assert handler.hits == 0
+
+
+@pytest.mark.requirement("R-T3")
+def test_an_inner_host_that_the_configuration_names_is_asked(trap: tuple[type[Trap], int]):
+    handler, port = trap
+    problems(McpServer("inner", url=f"http://mcp.example.com:{port}/mcp", allow=("mcp.example.com",)))
+    assert handler.hits > 0
+    assert allowed(McpServer("a", url="http://localhost:1/x")) == ("localhost",)
+    assert allowed(McpServer("a", url="http://LOCALHOST:1/x", allow=("b",))) == ("b", "localhost")
+    assert allowed(McpServer("a", url="http://10.0.0.1/x")) == ()
+
+
+@pytest.mark.requirement("R-T3")
+def test_a_redirect_elsewhere_is_not_followed(trap: tuple[type[Trap], int]):
+    handler, port = trap
+    handler.status, handler.where = 307, f"http://localhost:{port}/elsewhere"
+    before = problems(McpServer("moved", url=f"http://127.0.0.1:{port}/mcp"))
+    assert before
+    handler.status, handler.where = 307, "http://169.254.169.254/latest/meta-data"
+    assert problems(McpServer("moved", url=f"http://127.0.0.1:{port}/mcp"))
+
+
+@pytest.mark.requirement("R-F33")
+@pytest.mark.parametrize(
+    ("status", "answer"), [(200, b"{not json"), (200, b""), (500, b"oops"), (404, b""), (401, b"")]
+)
+def test_a_server_that_answers_nonsense_is_left_out(trap: tuple[type[Trap], int], status: int, answer: bytes):
+    handler, port = trap
+    handler.status, handler.answer = status, answer
+    (problem,) = problems(McpServer("odd", url=f"http://127.0.0.1:{port}/mcp", start_timeout=20))
+    assert problem.startswith("the MCP server `odd`")
+
+
+@pytest.mark.requirement("R-F33")
+def test_an_answer_without_end_is_broken_off(trap: tuple[type[Trap], int], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(mcp_http, "MOST_BODY", 1000)
+    handler, port = trap
+    handler.answer = b" " * 100_000
+    (problem,) = problems(McpServer("long", url=f"http://127.0.0.1:{port}/mcp"))
+    assert problem.startswith("the MCP server `long`")
+
+
+@pytest.mark.requirement("R-F33")
+def test_nobody_there_is_told():
+    (problem,) = problems(McpServer("gone", url="http://127.0.0.1:9/mcp"))
+    assert problem.startswith("the MCP server `gone`")
+
+
+@pytest.mark.requirement("R-F33")
+def test_a_server_that_goes_away_over_http_is_an_error_of_the_call():
+    with subprocess.Popen([sys.executable, "-I", SDK, "http"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline())
+
+        async def scenario() -> None:
+            server = McpServer("sdk", url=f"http://127.0.0.1:{port}/mcp", timeout=20)
+            async with McpServers([server], MemoryState()) as servers:
+                tools = {each.tool.name: each for each in await servers.start()}
+                process.kill()
+                process.wait()
+                for _ in range(2):
+                    with pytest.raises(ToolError, match="the MCP server `sdk`"):
+                        await run(tools["sdk__add"], a=1, b=2)
+
+        asyncio.run(asyncio.wait_for(scenario(), 60))
