@@ -11,7 +11,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from tests.agents import Held, agent, calling, kinds, look, model, run, sender
+from tests.agents import Held, agent, calling, content, kinds, look, model, run, sender
 from toolspeak import (
     Agent,
     AsyncAgent,
@@ -262,12 +262,19 @@ def test_a_coroutine_and_an_approval_can_be_asked_too():
 
 
 @pytest.mark.requirement("R-E3")
-def test_with_fixed_marks_foreign_text_and_side_effects_need_consent():
+@pytest.mark.parametrize(
+    ("provider", "marks"), [("scripted", "fixed"), ("groq", "nonce")], ids=["fixed marks", "text of a native answer"]
+)
+def test_a_call_without_a_mark_that_changes_something_needs_consent_once_foreign_text_was_read(
+    provider: str, marks: str
+):
     done: list[str] = []
-    upstream = model(calling(LOOK), calling(SEND), "Done.")
-    result = run(agent(upstream, look, sender(done), marks="fixed").run("Look, then write."))
+    first = calling(LOOK) if provider == "groq" else render_calls("hermes", [LOOK])
+    upstream = Scripted(first, render_calls("hermes", [SEND]), "Done.", provider=provider)
+    result = run(agent(upstream, look, sender(done), marks=marks).run("Look, then write."))
     assert done == []
-    assert "nobody can be asked" in result.rounds[1].calls[0].result.content
+    assert result.content == "Done."
+    assert "nobody can be asked" in content(result.rounds[1].calls[0])
 
 
 @pytest.mark.requirement("R-E10")

@@ -63,11 +63,6 @@ class Manner(msgspec.Struct, frozen=True):
     #: Settings and fields of every request.
     options: Mapping[str, JSONValue] = {}
 
-    @property
-    def marked(self) -> bool:
-        """Whether a call in text must carry a mark that no document knows."""
-        return self.options.get("marks") == "nonce"
-
 
 class Work:
     """One task."""
@@ -202,7 +197,7 @@ class Work:
         final = False
         began = time.monotonic()
         try:
-            await self._consented(planned, executable, context)
+            await self._consented(planned, executable, context, execute.unmarked)
         except ToolDenied as error:
             result = ToolResult(call.id, str(error), call.name, error=True)
         else:
@@ -220,12 +215,12 @@ class Work:
         _log.info("round %d: result %s: %s (%.1f s)", execute.number, how, call.name, seconds)
         self._tell(ResultReady(call, result, seconds))
 
-    async def _consented(self, planned: Planned, executable: Executable, context: CallContext) -> None:
+    async def _consented(self, planned: Planned, executable: Executable, context: CallContext, unmarked: bool) -> None:
         why = ""
         if planned.again:
             why = "it may have been carried out before it was interrupted"
-        elif planned.side_effects and context.tainted and not self._manner.marked:
-            why = "it changes something, foreign text was read, and calls carry no mark that tells them from it"
+        elif planned.side_effects and context.tainted and unmarked:
+            why = "it changes something, foreign text was read, and the call has no mark that tells it from that"
         if why or (planned.side_effects and self._manner.approval is not None):
             await consented(self._manner.approval, executable, planned.call.arguments, context, why)
 

@@ -378,6 +378,26 @@ def test_calls_are_tainted_once_a_result_was_read_or_the_tools_are_strangers():
     assert _executes(strangers, _calls(_look())).tainted
 
 
+@pytest.mark.requirement("R-E3")
+@pytest.mark.parametrize(
+    ("dialect", "plan", "nonce", "unmarked"),
+    [
+        ("native", "native", "k7q2xm", False),
+        ("hermes", "native", "k7q2xm", True),
+        ("hermes", "fallback", "k7q2xm", True),
+        ("hermes", "inline", "k7q2xm", False),
+        ("hermes", "inline", "", True),
+    ],
+)
+def test_a_call_in_text_is_marked_or_known_not_to_be(dialect: str, plan: str, nonce: str, unmarked: bool):
+    rounds = _rounds()
+    rounds.start()
+    found = Candidate("look", "call", "accepted", dialect)
+    record = Trace(plan, "r", "w", nonce=nonce)
+    reply = TracedReply(calls=(_look(),), candidates=(found,), finish_reason="tool_calls", record=record)
+    assert _executes(rounds, reply).unmarked is unmarked
+
+
 # ---- tools of others
 
 

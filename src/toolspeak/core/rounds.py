@@ -146,6 +146,8 @@ class Execute(msgspec.Struct, frozen=True):
     number: int
     #: Whether content that nobody vouches for was before the model when it made them.
     tainted: bool
+    #: Whether they stood in its text without a mark that no document knows: such a call may be a quotation.
+    unmarked: bool = False
 
 
 class Finished(msgspec.Struct, frozen=True):
@@ -280,7 +282,7 @@ class Rounds:
         self._records = {record.call.id: record for record in records}
         self._open = Round(reply.text, tuple(records), reply.reasoning, _carried(reply))
         allowed = tuple(self._planned(record) for record in records if record.result is None)
-        return Execute(self._open, allowed, len(self._rounds) + 1, self._tainted)
+        return Execute(self._open, allowed, len(self._rounds) + 1, self._tainted, _unmarked(reply))
 
     def _account(self, reply: Reply) -> None:
         self._usage += reply.usage
@@ -461,6 +463,18 @@ def _problems(tool: Tool, arguments: JSONObject) -> str:
 def _unfit(candidate: Candidate) -> str:
     told = "; ".join(note.detail or note.code for note in candidate.notes) or candidate.reason
     return f"The arguments do not fit: {told}. Nothing was run."
+
+
+#: Plans in which the upstream calls by itself; a call that stands in its text there has no mark.
+_NATIVE = frozenset({"native", "fallback"})
+
+
+def _unmarked(reply: Reply) -> bool:
+    """Whether a call was found in text, and carried no mark."""
+    if not isinstance(reply, TracedReply) or reply.record is None:
+        return False
+    marked = reply.record.nonce and reply.record.plan not in _NATIVE
+    return not marked and any(each.verdict == "call" and each.dialect != "native" for each in reply.candidates)
 
 
 def _carried(reply: Reply) -> Message | None:
