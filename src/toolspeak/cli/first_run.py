@@ -31,7 +31,9 @@ Try it, in another terminal:
   OPENAI_BASE_URL={url}/v1 OPENAI_API_KEY=any python -c 'from openai import OpenAI; print(OpenAI()
     .responses.create(model="{model}", input="Say hello").output_text)'
 
-  toolspeak env --url {url}        the settings for Claude Code, codex, gemini-cli and others
+  toolspeak chat --upstream {url}/v1 --model openai:{model} --mode off
+
+The settings for Claude Code, codex, gemini-cli and others: toolspeak env --url {url}
 """
 
 

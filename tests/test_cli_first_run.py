@@ -1,0 +1,61 @@
+"""What a first run shows, and what it does before the server listens."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from tests.upstreams.test_hub import CONTENT, hub
+from toolspeak.cli.first_run import advice, prepare
+from toolspeak.config import load
+from toolspeak.errors import ConfigError
+from toolspeak.upstreams.weights import WeightsError
+
+URL = "http://127.0.0.1:8788"
+
+
+def commands(told: str) -> list[list[str]]:
+    """The commands that are shown, each as a shell would read it."""
+    return [shlex.split(part) for part in told.split("\n\n") if part.startswith("  ")]
+
+
+@pytest.mark.requirement("H1")
+def test_three_commands_are_shown_that_can_be_typed_as_they_are(capsys: pytest.CaptureFixture[str]):
+    advice(URL, "small")
+    curl, sdk, chat = commands(capsys.readouterr().err)
+    assert (curl[0], curl[1]) == ("curl", f"{URL}/v1/chat/completions")
+    body = json.loads(curl[curl.index("-d") + 1])
+    assert (body["model"], body["tools"][0]["function"]["name"]) == ("small", "get_weather")
+    assert sdk[0] == f"OPENAI_BASE_URL={URL}/v1"
+    compile(sdk[-1], "example", "exec")
+    command = importlib.import_module("toolspeak.cli.chat").command
+    assert isinstance(command, click.Command)
+    assert command.make_context("chat", chat[2:]).params["mode"] == "off"
+
+
+@pytest.mark.requirement("H1")
+def test_a_model_of_the_hub_is_fetched_before_anything_listens(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    with hub("small-Q4_K_M.gguf") as server:
+        environment = {"HOME": str(tmp_path), **server.environment()}
+        config = load(env=environment, cwd=tmp_path)
+        assert prepare(config, "owner/small-GGUF") == "small-GGUF"
+        assert "fetching the weights of small-GGUF, once" in capsys.readouterr().err
+        asked = len(server.asked)
+        assert prepare(config, "owner/small-GGUF") == "small-GGUF"
+        assert (len(server.asked), capsys.readouterr().err) == (asked, "")
+        with pytest.raises(WeightsError, match="has no model owner/other"):
+            prepare(config, "owner/other")
+    assert next((config.cache_folder / "hub").rglob("*.gguf")).read_bytes() == CONTENT
+
+
+def test_what_is_no_model_or_no_adapter_is_told_at_once(tmp_path: Path):
+    config = load({"adapter": "none.gguf"}, env={"HOME": str(tmp_path)}, cwd=tmp_path)
+    with pytest.raises(ConfigError, match="no file with an adapter"):
+        prepare(config, "")
+    with pytest.raises(ConfigError, match="no model that can run here"):
+        prepare(load(env={"HOME": str(tmp_path)}, cwd=tmp_path), "what is this")
