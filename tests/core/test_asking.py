@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -241,6 +241,18 @@ def test_inline_calls_are_enforced_by_a_grammar_unless_that_is_switched_off():
     assert loose.request("envelope").options.grammar == {}
 
 
+@pytest.mark.requirement("A7")
+def test_a_decision_that_is_demanded_and_enforced_is_no_copy_of_the_example():
+    def examples(profile: Profile, mode: Literal["auto", "required"]) -> tuple[str, ...]:
+        asked = asking(profile=profile, choice=ToolChoice(mode))
+        asked.request("decision")
+        return asked.untrusted("decision")
+
+    assert examples(Profile(constraint="gbnf"), "required") == ()
+    assert examples(Profile(constraint="gbnf"), "auto")
+    assert examples(Profile(), "required")
+
+
 # ---- marks
 
 
@@ -261,11 +273,12 @@ def test_fixed_marks_are_used_when_asked_for_or_when_every_nonce_is_taken():
 @pytest.mark.requirement("R-E4")
 def test_what_others_wrote_is_not_trusted_where_marks_carry_no_nonce():
     text = "How is it in Oslo?"
-    assert asking().untrusted("native") == (text,)
+    # The tools' own words as well: they may be a stranger's.
+    assert asking().untrusted("native") == (text, *(tool.description for tool in TOOLS))
     fixed = asking(settings=Settings(mode="force", marks="fixed"))
     fixed.request("inline")
     assert fixed.untrusted("inline")[0] == text
-    assert "get_weather" in fixed.untrusted("inline")[1]
+    assert "get_weather" in fixed.untrusted("inline")[-1]
     marked = asking()
     marked.request("inline")
     assert (marked.untrusted("inline"), marked.untrusted("envelope")) == ((), ())
