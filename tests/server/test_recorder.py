@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -25,8 +26,11 @@ def record(name: str, answers: tuple[str, ...] = ("Hello.",)) -> Record:
     return Record(name, "openai_chat", "m", "inline", 1, (), "", Trace("inline", "rule", "why", attempts), (Note("n"),))
 
 
+NUMBERS = count(1)
+
+
 def entry(name: str, size: int, answers: tuple[str, ...] = ("Hello.",)) -> Entry:
-    return Entry(record(name, answers), "anna", b"x" * size)
+    return Entry(record(name, answers), "anna", b"x" * size, number=next(NUMBERS))
 
 
 def names(recorder: Recorder) -> list[str]:
@@ -52,7 +56,7 @@ def test_who_has_seen_some_asks_for_the_later_ones():
 def test_a_refused_request_takes_the_bytes_of_its_body():
     recorder = Recorder(most_bytes=50)
     bare = msgspec.structs.replace(record("bare"), trace=Trace("", "", ""))
-    recorder.add(Entry(bare, body=b"x" * 40))
+    recorder.add(Entry(bare, body=b"x" * 40, number=next(NUMBERS)))
     recorder.add(entry("b", 10))
     assert names(recorder) == ["b"]
 

@@ -25,6 +25,7 @@ from .page_api import PageApi
 from .pages import Pages
 from .recorder import Recorder, entry_of
 from .routes import Route, find
+from .series import Series
 from .trips import CURRENT, Trip
 
 __all__ = ["App"]
@@ -73,7 +74,8 @@ class App:
         self._guard = guard or Guard()
         self._limits = limits or Limits()
         self._recorder = Recorder() if recorder == "usual" else recorder
-        self._api = PageApi(lambda: self._gateway, self._recorder, secrets)
+        self._series = Series(lambda: self.operation.metrics.numbers)
+        self._api = PageApi(lambda: self._gateway, self._recorder, self._series, secrets)
         self._pages = Pages(lambda: self._gateway, self._api, self._guard.access.sessions)
 
     async def replace(self, gateway: Gateway) -> None:
@@ -136,6 +138,7 @@ class App:
 
     async def _answer(self, route: Route, caller: Caller, trip: Trip, receive: Receive, send: Send) -> None:
         gateway, scope, began = self._gateway, trip.scope, time.time()
+        self._series.tick(began)
         spoken = face(route.face, scope["query_string"])
         exchange = Exchange(gateway, spoken, scope, receive, send, self._keep_alive)
         trip.named(exchange.id)
@@ -148,7 +151,7 @@ class App:
             await exchange.end(Ending("the server ends", hint="ask again: another one may answer"))
         finally:
             if self._recorder is not None:
-                self._recorder.add(entry_of(exchange, trip, began))
+                self._recorder.add(entry_of(exchange, trip, began, self._recorder.number()))
             if exchange.record is not None:
                 self.operation.requested(trip, exchange.record, exchange.waited, exchange.provider)
 

@@ -137,7 +137,7 @@ class Exchange:
             model = target.maker.reached.model
             asked = msgspec.structs.replace(request, model=model) if request.model != model else request
             seen = (*ignored_routing(request), *self._face.seen(said))
-            made = self._gateway.make(target, asked, caller, seen)
+            made = await self._gateway.make(target, asked, caller, seen)
             self.asked, self.protocol = made.request, target.maker.reached.protocol
             self._face.check(request, made.plan.kind, self.protocol)
             await self._watched(made, target, _going_on(request, earlier.previous))

@@ -72,6 +72,10 @@ class Line(msgspec.Struct, frozen=True):
 class Loop(Protocol):
     """Tools that the server itself runs, for the holders of some keys (see `loop`)."""
 
+    async def prepare(self) -> None:
+        """Have the tools ready."""
+        ...
+
     def make(
         self, maker: TurnMaker, asked: Request, settings: Settings, tenant: str, seen: tuple[Note, ...]
     ) -> MadeTurn:
@@ -190,11 +194,12 @@ class Gateway:
         maker, settings = _kept(self._makers, key, lambda: self._make(place, own, header), _MOST_TARGETS)
         return Target(maker, settings, caller.tenant or whose)
 
-    def make(self, target: Target, asked: Request, caller: Caller, seen: tuple[Note, ...] = ()) -> MadeTurn:
+    async def make(self, target: Target, asked: Request, caller: Caller, seen: tuple[Note, ...] = ()) -> MadeTurn:
         """The turn that answers a request: with tools of the server's own, where the caller's key is for that."""
         loop = self._loops.get(caller.key.name) if self._loops and caller.key is not None else None
         if loop is None or target.settings.chat_only or asked.tool_choice.mode == "none":
             return target.maker.make(asked, target.settings, target.tenant, seen)
+        await loop.prepare()
         return loop.make(target.maker, asked, target.settings, target.tenant, seen)
 
     def _place(self, name: str, caller: Caller) -> Place:

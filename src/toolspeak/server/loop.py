@@ -9,8 +9,9 @@ that a client does not see.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from typing import NamedTuple, Protocol
 
@@ -43,19 +44,30 @@ from ..turn import AnyTurn
 from ..turn_maker import MadeTurn, TurnMaker
 from .loop_memory import LoopMemory
 
-__all__ = ["Closable", "LoopTools", "LoopTurn"]
+__all__ = ["LoopTools", "LoopTurn", "Source"]
+
+_log = logging.getLogger("toolspeak.server")
 
 #: What the client sees at the end at the earliest: calls, which may be the server's, and what frames an answer.
 _HELD = (CallStart, CallArgs, CallEnd, UsageSeen, Finish, OpaqueSeen, Failure)
+#: Seconds after which a source that lacked something is asked again.
+_ASK_AGAIN = 30.0
 #: Between what was said before a tool ran and what is said after it.
 _BREAK = "\n\n"
 
 
-class Closable(Protocol):
-    """Something that is held open while a server runs."""
+class Source(Protocol):
+    """Where tools come from that have to be asked for, such as MCP servers."""
+
+    #: What was left out the last time, and why.
+    notes: list[Note]
+
+    async def start(self) -> list[Executable]:
+        """Its tools."""
+        ...
 
     async def close(self) -> None:
-        """Let it go."""
+        """End it."""
         ...
 
 
@@ -66,7 +78,8 @@ class LoopTools:
         tools: each can be run without asking anybody, or answers with an error.
         limits: when to stop.
         tool_seconds: how long one call may take.
-        held: what has to be closed with it.
+        sources: where more of them come from, asked when the first request comes.
+        clock: any that does not jump.
     """
 
     def __init__(
@@ -74,13 +87,31 @@ class LoopTools:
         tools: Iterable[Executable],
         limits: Limits | None = None,
         tool_seconds: float | None = 60.0,
-        held: Sequence[Closable] = (),
+        sources: Sequence[Source] = (),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._tools = tuple(tools)
         Toolbox(self._tools)  # names that clash are told at the start
         self.limits = limits or Limits()
         self.tool_seconds = tool_seconds
-        self._held = held
+        self._sources = sources
+        self._found: dict[Source, tuple[Executable, ...]] = {}
+        self._ask_again: dict[Source, float] = dict.fromkeys(sources, 0.0)
+        self._asking = asyncio.Lock()
+        self._clock = clock
+
+    async def prepare(self) -> None:
+        """Have the tools of all sources; one that lacked something is asked again after a while."""
+        if not any(self._clock() >= again for again in self._ask_again.values()):
+            return
+        async with self._asking:
+            for source in [each for each, again in self._ask_again.items() if self._clock() >= again]:
+                self._found[source] = tuple(await source.start())
+                self._ask_again.pop(source)
+                if source.notes:
+                    self._ask_again[source] = self._clock() + _ASK_AGAIN
+                    for note in source.notes:
+                        _log.warning("%s: %s", note.code, note.detail)
 
     def make(
         self, maker: TurnMaker, asked: Request, settings: Settings, tenant: str, seen: tuple[Note, ...]
@@ -103,13 +134,14 @@ class LoopTools:
     def _toolbox(self) -> Toolbox:
         """The tools for one answer; what is too long for the model is kept for this answer, and nobody else's."""
         remainders = Remainders()
-        cut: list[Executable] = [Truncated(tool, remainders) for tool in self._tools]
+        found = (tool for tools in self._found.values() for tool in tools)
+        cut: list[Executable] = [Truncated(tool, remainders) for tool in (*self._tools, *found)]
         return Toolbox([*cut, ReadMore(remainders)])
 
     async def close(self) -> None:
         """End what the tools hold open."""
-        for each in self._held:
-            await each.close()
+        for source in self._sources:
+            await source.close()
 
 
 def _check(request: Request, toolbox: Toolbox) -> None:

@@ -7,6 +7,7 @@ One coroutine for each page of `routes`; nothing here executes a tool. Above: `p
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import TypeAlias, get_args
@@ -28,6 +29,7 @@ from .page_models import ModelsDesk
 from .recorder import Entry, Recorder
 from .replay import replayed
 from .routes import Route
+from .series import Series
 from .shown import line, whole
 
 __all__ = ["PageApi"]
@@ -47,6 +49,7 @@ class PageApi:
 
     Args:
         recorder: what was kept; None where nothing is.
+        series: what was counted.
         secrets: what must not be shown.
     """
 
@@ -54,11 +57,13 @@ class PageApi:
         self,
         gateway: Callable[[], Gateway],
         recorder: Recorder | None,
+        series: Series,
         secrets: Callable[[], Iterable[Secret]] = tuple,
     ) -> None:
         self._gateway = gateway
         self._recorder = recorder
         self._secrets = secrets
+        self._numbers = series
         self._models = ModelsDesk(gateway)
         self._pages: dict[str, _Make] = {
             "about": self._about,
@@ -114,6 +119,7 @@ class PageApi:
             return None
         wanted = read_object(await read_body(scope, receive, _LARGEST_BODY))
         again = await replayed(entry, self._gateway(), caller, wanted)
+        again = msgspec.structs.replace(again, number=self._recorder.number())
         return await self._whole(self._recorder.add(again))
 
     def _entry(self, route: Route, caller: Caller) -> Entry | None:
@@ -138,8 +144,7 @@ class PageApi:
         return self._models.probe(model, caller)
 
     async def _series(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        rows = self._recorder.series.rows() if self._recorder is not None else ()
-        return {"rows": msgspec.to_builtins(rows), "recording": self._recorder is not None}
+        return {"rows": msgspec.to_builtins(self._numbers.rows(time.time()))}
 
     async def _evaluations(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         return {"evaluations": await asyncio.to_thread(_results)}

@@ -2,7 +2,7 @@
 
 Everything is kept as it is, by reference, so that keeping costs little; what people see of it is made when they look
 (`shown`), and keys are taken out there. Bounded by number and by bytes: the oldest go first. Whoever wants to keep more
-gives `further`, which is handed every entry. Above: `app`, `page_api`. Below: the records of `exchange`, `series`.
+gives `further`, which is handed every entry. Above: `app`, `page_api`. Below: the records of `exchange`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from ..config import Secret
 from ..core.model import JSONValue, Note, Request
 from ..core.trace import Trace
 from .exchange import Exchange, Record
-from .series import Series
 from .trips import Trip
 
 __all__ = ["Entry", "Recorder", "entry_of"]
@@ -60,7 +59,7 @@ class Entry(msgspec.Struct, frozen=True):
     number: int = 0
 
 
-def entry_of(exchange: Exchange, trip: Trip, began: float) -> Entry:
+def entry_of(exchange: Exchange, trip: Trip, began: float, number: int) -> Entry:
     """What there is to keep of a request that was answered, or refused before there was anything to carry out."""
     whole, first = trip.seconds()
     record = exchange.record
@@ -83,6 +82,7 @@ def entry_of(exchange: Exchange, trip: Trip, began: float) -> Entry:
         exchange.provider,
         exchange.protocol,
         exchange.secrets,
+        number=number,
     )
 
 
@@ -100,7 +100,6 @@ class Recorder:
         largest: int = LARGEST_ENTRY,
         further: Callable[[Entry], None] | None = None,
     ) -> None:
-        self.series = Series()
         self._entries: OrderedDict[str, tuple[Entry, int]] = OrderedDict()
         self._numbers = count(1)
         self._bytes = 0
@@ -112,15 +111,19 @@ class Recorder:
     def __len__(self) -> int:
         return len(self._entries)
 
+    def number(self) -> int:
+        """The number of the next entry."""
+        return next(self._numbers)
+
     def add(self, entry: Entry) -> Entry:
-        """Keep an entry; gives it as it is kept, with its number."""
-        self.series.add(entry.record, entry.began, entry.added)
-        entry = msgspec.structs.replace(entry, number=next(self._numbers))
+        """Keep an entry, which has the newest number; gives it as it is kept."""
         if self._further is not None:
             self._further(entry)
-        attempts = entry.record.trace.attempts
-        sizes = (len(entry.body) + len(each.raw) + len(each.reasoning) for each in attempts)
-        size = sum(sizes) or len(entry.body)
+        size, attempts = len(entry.body), entry.record.trace.attempts
+        if len(attempts) > 1:  # each of them holds the request
+            size *= len(attempts)
+        for each in attempts:
+            size += len(each.raw) + len(each.reasoning)
         if size > self._largest:
             entry, size = _without_texts(entry, size, self._largest), 0
         self._entries[entry.record.id] = (entry, size)

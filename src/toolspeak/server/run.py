@@ -74,7 +74,7 @@ def _loops(config: Config) -> Mapping[str, Loop]:
         return {}
     from .loop_tools import loops_from  # the tools are not needed by most servers
 
-    return loops_from(rows)
+    return loops_from(rows, config.state(), config.environment())
 
 
 def _named(config: Config, upstream: str, model: str) -> str:

@@ -7,6 +7,7 @@ Made when somebody looks. Every text passes the filter of the log; fields that h
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import get_args
 
 import msgspec
@@ -19,7 +20,6 @@ from .logs import redacted
 from .marks import Mark, marks_in
 from .metrics import tools_of
 from .recorder import Entry
-from .series import retries_in
 
 __all__ = ["cleaned", "line", "whole"]
 
@@ -28,6 +28,11 @@ _HIDDEN = "***"
 _KEY_FIELDS = frozenset(
     {"api_key", "apikey", "authorization", "x-api-key", "extra_headers", "headers", "proxy", "proxies"}
 )
+
+
+def _retries(attempts: tuple[AttemptTrace, ...]) -> int:
+    """How many answers were asked for again."""
+    return sum(one.fault is not None and one.phase == two.phase for one, two in pairwise(attempts))
 
 
 def line(entry: Entry) -> JSONObject:
@@ -45,7 +50,7 @@ def line(entry: Entry) -> JSONObject:
         "tools": tools_of(record),
         "status": entry.status,
         "requests": record.requests,
-        "retries": retries_in(trace.attempts),
+        "retries": _retries(trace.attempts),
         "calls": len(calls),
         "candidates": len(found),
         "repairs": sum(len(candidate.notes) for candidate in calls),

@@ -26,7 +26,6 @@ const RANGES = /** @type {Record<string, number>} */ ({ "the last hour": 60, "th
  * @property {number} refusals
  * @property {number} repairs
  * @property {number} added
- * @property {number} most_added
  * @property {number} upstream
  * @property {number} input_tokens
  * @property {number} output_tokens
@@ -105,7 +104,7 @@ function drawTiles(rows) {
     ["calls", compact(total(rows, (row) => row.calls)), `${compact(total(rows, (row) => row.no_call))} requests without one`],
     ["retries", compact(total(rows, (row) => row.retries)), counted(total(rows, (row) => row.refusals), "refusal")],
     ["repairs", compact(total(rows, (row) => row.repairs)), "in calls that were taken"],
-    ["added", span(total(rows, (row) => row.added) / requests), `at most ${span(Math.max(...rows.map((row) => row.most_added)))}`],
+    ["added", span(total(rows, (row) => row.added) / requests), "to each request, on average"],
     ["tokens", compact(total(rows, (row) => row.input_tokens + row.output_tokens)), `${compact(total(rows, (row) => row.output_tokens))} written`],
   ];
   return h("dl", { class: "tiles" }, tiles.map(([name, value, more]) => h("div", { class: "card tile" }, h("dt", { class: "soft small" }, name), h("dd", {}, h("span", { class: "big" }, value), h("span", { class: "soft small" }, more)))));
