@@ -211,4 +211,5 @@ REQUIREMENTS: dict[str, str] = {
     "R-F35": "After an interruption every call has a result, and what had begun is never begun again by itself.",
     "R-F37": "A call that is made again carries the key of the first.",
     "R-T15": "A model that calls for ever is stopped: by rounds, tokens, time, and by repeating itself.",
+    "R-E1": "Only what the model says in this turn is read for calls, never what it has read.",
 }
