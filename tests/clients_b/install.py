@@ -50,6 +50,11 @@ def install(name: str) -> None:
     _install(package)
 
 
+def place(package: Package) -> None:
+    """Install one package that is not part of a task. Raises CannotInstallError."""
+    _install(package)
+
+
 def _install(package: Package) -> None:
     folder = ROOT / package.name
     wanted = "\n".join(package.pins) + "\n"

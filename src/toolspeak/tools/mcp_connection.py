@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from ..core.model import JSONObject
@@ -21,6 +22,7 @@ from .mcp_http import MOST_BODY, guarded_client
 from .mcp_pins import Definition
 from .mcp_results import definition_of, output_of_result
 from .mcp_stdio import Child, stdio
+from .threads import in_thread
 
 if TYPE_CHECKING:
     from mcp.client import Client, IncomingMessage, Transport
@@ -69,7 +71,8 @@ class Connection:
             Lost: it cannot be reached, or does not behave.
             ConfigError: the SDK is not installed.
         """
-        _installed()
+        # It takes a second or two the first time, in which everything else goes on.
+        await in_thread(_load)
         ready: asyncio.Future[tuple[Definition, ...]] = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._live(ready), name=f"toolspeak-mcp-{self._server.name}")
         try:
@@ -226,9 +229,10 @@ def _innermost(error: BaseException) -> BaseException:
     return error
 
 
-def _installed() -> None:
+def _load() -> None:
     try:
-        import mcp  # noqa: F401 # pyright: ignore[reportUnusedImport]
+        for name in ("mcp.client.client", "mcp.client.streamable_http", "mcp.shared.exceptions"):
+            import_module(name)
     except ImportError:
         hint = "install it with `pip install 'toolspeak[mcp]'`"
         raise ConfigError("MCP servers need the package `mcp`", hint=hint) from None
