@@ -3,45 +3,63 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.protocols.losing import (
+    CUSTOM_AS_FUNCTIONS,
+    EXTRA,
+    FILLED,
+    GRAMMAR_AS_FIELDS,
+    NO_CALL_NOTES,
+    NO_NAMESPACES,
+    NO_ROUTING,
+    NO_SIDE_EFFECTS,
+    TEXTS,
+    Losing,
+    calls,
+    check_losses,
+    check_round_trip,
+    choices,
+    no_choice_without_tools,
+    on_messages,
+    on_options,
+    on_tools,
+    options,
+    real_requests,
+    replace,
+    requests,
+    results,
+    speaks,
+    tools,
+    with_clients,
+    with_plain_text,
+    without_parts,
+)
 from tests.protocols.test_anthropic_request import HI, SCHEMA, THOUGHT, again, sent
 from toolspeak.core.model import (
     Media,
     Message,
-    Note,
     Opaque,
     Options,
     Request,
     ResponseFormat,
     TextPart,
     Tool,
-    ToolCall,
     ToolChoice,
-    ToolResult,
 )
 from toolspeak.protocols.anthropic import (
     DEFAULT_MAX_TOKENS,
     LOSSES,
     PROTOCOL,
-    ROUTING_FIELDS,
     decode_request,
     needs_store,
 )
 
-NAMES = st.sampled_from(["f", "get_weather", "run"])
-TEXTS = st.text(max_size=6)
-FILLED = st.text(min_size=1, max_size=6)
 IDS = st.sampled_from(["toolu_a", "toolu_b", "call-1"])
-EXTRA = st.dictionaries(st.sampled_from(["x_one", "x_two"]), st.none() | st.integers(0, 9) | TEXTS, max_size=2)
 MEDIA = st.builds(
     Media,
     st.sampled_from(["image", "audio", "video", "file"]),
@@ -51,14 +69,8 @@ MEDIA = st.builds(
 OPAQUE = st.sampled_from([Opaque("search_result", {"type": "search_result", "x": 1}), Opaque("signature", "abc")])
 SIGNED = st.just(Opaque("thinking", THOUGHT))
 PARTS = st.lists(st.builds(TextPart, TEXTS, EXTRA) | MEDIA | OPAQUE, max_size=3).map(tuple)
-ARGUMENTS = st.dictionaries(TEXTS, st.integers(0, 9) | TEXTS | st.none(), max_size=2)
-NOTES = st.sampled_from([(), (Note("trailing_comma"),)])
-CALLS = st.lists(st.builds(ToolCall, NAMES, ARGUMENTS, IDS, NOTES), max_size=2).map(tuple)
-RESULTS = st.lists(
-    st.builds(ToolResult, IDS, TEXTS, TEXTS, st.booleans(), st.lists(MEDIA | OPAQUE, max_size=1).map(tuple), EXTRA),
-    min_size=1,
-    max_size=2,
-).map(tuple)
+CALLS = calls(ids=IDS)
+RESULTS = results(MEDIA | OPAQUE, ids=IDS)
 MESSAGE = (
     st.builds(Message, st.sampled_from(["system", "user"]), PARTS, name=TEXTS, extra=EXTRA)
     | st.builds(Message, st.just("system"), PARTS, extra=st.just({"toolspeak_inline": True}))
@@ -66,76 +78,18 @@ MESSAGE = (
     | st.builds(Message, st.just("assistant"), st.tuples(SIGNED, st.builds(TextPart, FILLED)), st.just("hm"), CALLS)
     | st.builds(Message, st.sampled_from(["tool", "user"]), PARTS, results=RESULTS)
 )
-TOOL = st.builds(
-    Tool,
-    NAMES,
-    TEXTS,
+TOOL = tools(
+    {"strict": st.booleans(), "cache_control": st.just({"type": "ephemeral"})},
     st.sampled_from([None, {"type": "object"}, {"anyOf": [{"properties": {"a": {}}}]}]),
-    st.booleans(),
-    st.sampled_from(["function", "custom"]),
-    st.sampled_from(["", "fs"]),
-    st.fixed_dictionaries({}, optional={"strict": st.booleans(), "cache_control": st.just({"type": "ephemeral"})}),
 ) | st.just(Tool("bash", kind="bash_20250124", extra={"type": "bash_20250124", "name": "bash"}))
-CHOICE = st.builds(
-    ToolChoice, st.sampled_from(["auto", "none", "required"]), st.lists(NAMES, max_size=2).map(tuple), st.booleans()
-) | st.builds(ToolChoice, st.just("named"), NAMES.map(lambda name: (name,)), st.booleans())
-FORMAT = st.none() | st.builds(
-    ResponseFormat, st.none() | st.just(SCHEMA), st.sampled_from(["", "x"]), st.none() | st.booleans()
-)
-NUMBERS = st.none() | st.floats(0, 2)
-OPTIONS = st.builds(
-    Options,
-    st.none() | st.integers(1, 9),
-    NUMBERS,
-    NUMBERS,
-    st.none() | st.integers(0, 9),
-    st.lists(st.sampled_from(["a", "\n", ""]), max_size=2).map(tuple),
-    st.integers(1, 3),
-    FORMAT,
+OPTIONS = options(
     st.just({}) | st.just({"top_k": 1}),
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "metadata": st.just({"user_id": "u"}),
-            "api_base": TEXTS,
-            "output_config": st.just({"effort": "low"}),
-        },
-    ),
+    {"metadata": st.just({"user_id": "u"}), "api_base": TEXTS, "output_config": st.just({"effort": "low"})},
+    st.sampled_from(["a", "\n", ""]),
+    st.none() | st.just(SCHEMA),
 )
-REQUEST = st.builds(
-    Request,
-    TEXTS,
-    st.lists(MESSAGE, max_size=4).map(lambda found: (*found, HI)),
-    st.lists(TOOL, max_size=3).map(tuple),
-    CHOICE,
-    st.booleans(),
-    OPTIONS,
-    st.just(""),
-)
-replace = msgspec.structs.replace
-
-
-def on_messages(change: Callable[[Message], Message]) -> Callable[[Request], Request]:
-    return lambda request: replace(request, messages=tuple(map(change, request.messages)))
-
-
-def on_tools(change: Callable[[Tool], Tool]) -> Callable[[Request], Request]:
-    return lambda request: replace(request, tools=tuple(map(change, request.tools)))
-
-
-def on_options(change: Callable[[Options], Options]) -> Callable[[Request], Request]:
-    return lambda request: replace(request, options=change(request.options))
-
-
-def on_parts(lost: Callable[[Any], bool]) -> Callable[[Request], Request]:
-    def kept(parts: Any) -> Any:
-        return tuple(part for part in parts if not lost(part))
-
-    def change(message: Message) -> Message:
-        results = tuple(replace(result, parts=kept(result.parts)) for result in message.results)
-        return replace(message, parts=kept(message.parts), results=results)
-
-    return on_messages(change)
+MESSAGES = st.lists(MESSAGE, max_size=4).map(lambda found: (*found, HI))
+REQUEST = requests(MESSAGES, TOOL, choices(), OPTIONS, "")
 
 
 def nameless(message: Message) -> Message:
@@ -218,27 +172,23 @@ def form(options: Options) -> Options:
     return replace(options, response_format=ResponseFormat(given.schema) if given and given.schema else None)
 
 
-def functions(tool: Tool) -> Tool:
-    return replace(tool, kind="function") if tool.kind == "custom" else tool
-
-
 #: Each loss of `LOSSES` as what it does to a request, in the order in which they come.
-SUFFERED: dict[str, Callable[[Request], Request]] = {
-    "protocol": lambda request: replace(request, protocol=PROTOCOL),
+SUFFERED: Losing = {
+    "protocol": speaks(PROTOCOL),
     "names": on_messages(nameless),
-    "empty text": on_parts(lambda part: isinstance(part, TextPart) and not part.text),
-    "opaque part": on_parts(lambda part: isinstance(part, Opaque) and isinstance(part.data, str)),
-    "media": on_parts(
+    "empty text": without_parts(lambda part: isinstance(part, TextPart) and not part.text),
+    "opaque part": without_parts(lambda part: isinstance(part, Opaque) and isinstance(part.data, str)),
+    "media": without_parts(
         lambda part: isinstance(part, Media) and (part.kind in ("audio", "video") or part.url == "data:x,y")
     ),
     "reasoning": on_messages(unsigned),
     "empty message": empty_messages,
     "several system messages": system_messages,
     "tool messages": tool_messages,
-    "call notes": on_messages(lambda one: replace(one, calls=tuple(replace(call, notes=()) for call in one.calls))),
-    "custom tool": on_tools(functions),
-    "namespace": on_tools(lambda tool: replace(tool, namespace="")),
-    "side effects": on_tools(lambda tool: replace(tool, side_effects=False)),
+    "call notes": NO_CALL_NOTES,
+    "custom tool": CUSTOM_AS_FUNCTIONS,
+    "namespace": NO_NAMESPACES,
+    "side effects": NO_SIDE_EFFECTS,
     "tool without a schema": on_tools(
         lambda tool: (
             replace(tool, parameters={"type": "object"}) if tool.kind == "function" and not tool.parameters else tool
@@ -246,9 +196,7 @@ SUFFERED: dict[str, Callable[[Request], Request]] = {
     ),
     "schema of choices": on_tools(loosened),
     "allowed tools": allowed,
-    "tool_choice without tools": lambda request: (
-        request if request.tools else replace(request, tool_choice=ToolChoice())
-    ),
+    "tool_choice without tools": no_choice_without_tools,
     "parallel under none": parallel,
     "max_tokens": on_options(lambda one: replace(one, max_tokens=one.max_tokens or DEFAULT_MAX_TOKENS)),
     "temperature": on_options(
@@ -257,10 +205,8 @@ SUFFERED: dict[str, Callable[[Request], Request]] = {
     "stop": on_options(lambda one: replace(one, stop=tuple(word for word in one.stop if word.strip()))),
     "seed and n": on_options(lambda one: replace(one, seed=None, n=1)),
     "format": on_options(form),
-    "routing fields": on_options(
-        lambda one: replace(one, extra={key: value for key, value in one.extra.items() if key not in ROUTING_FIELDS})
-    ),
-    "grammar": on_options(lambda one: replace(one, grammar={}, extra={**one.extra, **one.grammar})),
+    "routing fields": NO_ROUTING,
+    "grammar": GRAMMAR_AS_FIELDS,
 }
 #: Losses that only other requests suffer; each has a test of its own above.
 ELSEWHERE = {"words of another protocol", "ids", "cache marks"}
@@ -269,66 +215,28 @@ ELSEWHERE = {"words of another protocol", "ids", "cache marks"}
 @pytest.mark.requirement("G2", "G3")
 @given(REQUEST)
 def test_a_request_comes_back_as_it_went_but_for_the_listed_losses(request: Request):
-    expected = request
-    for suffer in SUFFERED.values():
-        expected = suffer(expected)
-    assert again(request) == expected
-    assert again(expected) == expected
+    check_round_trip(request, again, SUFFERED)
 
 
 def test_every_listed_loss_is_tested():
-    assert {loss.name for loss in LOSSES if loss.half == "request"} == SUFFERED.keys() | ELSEWHERE
+    check_losses(LOSSES, SUFFERED, ELSEWHERE)
 
 
 # ------------------------------------------------------------------------------------------------------- real clients
 
-CLIENTS = Path(__file__).parents[3] / "shared" / "clients" / "requests.jsonl"
-#: The file stands for long lists by their beginning and this.
-LEFT_OUT = re.compile(r"<\d+ more>")
 
-
-def real_requests() -> list[Any]:
-    if not CLIENTS.is_file():
-        return []
-    rows = [json.loads(line) for line in CLIENTS.read_text(encoding="utf-8").splitlines()]
-    return [
-        pytest.param(complete(row["body"]), id=f"{at}-{row['client']}")
-        for at, row in enumerate(rows)
-        if row["path"].startswith("/v1/messages")
-    ]
-
-
-def complete(value: Any) -> Any:
-    match value:
-        case list():
-            return [complete(item) for item in value if not (isinstance(item, str) and LEFT_OUT.fullmatch(item))]
-        case dict():
-            return {key: complete(item) for key, item in value.items()}
-        case _:
-            return value
-
-
-@pytest.mark.skipif(not CLIENTS.is_file(), reason="the shared requests are not beside the checkout")
+@with_clients
 @pytest.mark.requirement("G4")
-@pytest.mark.parametrize("body", real_requests())
+@pytest.mark.parametrize("body", real_requests(lambda path: path.startswith("/v1/messages")))
 def test_what_real_clients_send_is_understood_and_survives(body: dict[str, Any]):
     request = decode_request(json.dumps(body).encode())
     assert len(request.messages) == len(body["messages"]) + ("system" in body)
     assert [tool.name for tool in request.tools] == [tool["name"] for tool in body.get("tools", [])]
     wire = sent(request)
-    assert wire["messages"] == [plain(one) for one in body["messages"]]
+    assert wire["messages"] == [with_plain_text(one) for one in body["messages"]]
     for key in body.keys() - {"messages", "stream", "tool_choice"}:
         assert wire[key] == body[key]
     assert again(request) == SUFFERED["max_tokens"](request)
-
-
-def plain(wire: dict[str, Any]) -> dict[str, Any]:
-    """A single text in a list goes out as that text."""
-    match wire["content"]:
-        case [{"type": "text", "text": words, **rest}] if not rest:
-            return wire | {"content": words}
-        case _:
-            return wire
 
 
 @pytest.mark.requirement("G5")
@@ -345,4 +253,4 @@ def test_a_request_that_goes_on_with_a_thread_needs_a_store(thread: Any, needed:
     body = {"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "x"}], "thread": thread}
     request = decode_request(body)
     assert needs_store(request) is needed
-    assert not needs_store(msgspec.structs.replace(request, protocol="openai_chat"))
+    assert not needs_store(replace(request, protocol="openai_chat"))

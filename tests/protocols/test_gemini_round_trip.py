@@ -2,42 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import msgspec
 import pytest
 from google.genai import types
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.protocols.losing import (
+    CUSTOM_AS_FUNCTIONS,
+    FILLED,
+    FILLED_EXTRA,
+    NAMES,
+    NO_CALL_NOTES,
+    NO_MESSAGE_NAMES,
+    NO_NAMESPACES,
+    NO_ROUTING,
+    NO_SIDE_EFFECTS,
+    NONE_ALLOWS_ALL,
+    TEXTS,
+    Losing,
+    calls,
+    check_losses,
+    check_round_trip,
+    choices,
+    on_choice,
+    on_messages,
+    on_parts,
+    options,
+    replace,
+    requests,
+    results,
+    speaks,
+    tools,
+)
 from tests.protocols.test_gemini_request import HI, MESSAGES, PART, WEATHER, again, decode, sent
 from toolspeak.core.model import (
     Media,
     Message,
-    Note,
     Opaque,
-    Options,
     Request,
     ResponseFormat,
     TextPart,
     Tool,
-    ToolCall,
     ToolChoice,
-    ToolResult,
 )
-from toolspeak.protocols.common import ROUTING_FIELDS
 from toolspeak.protocols.gemini import LOSSES, PROTOCOL
 
-NAMES = st.sampled_from(["f", "get_weather", "run"])
-TEXTS = st.text(max_size=8)
-FILLED = st.text(min_size=1, max_size=8)
-EXTRA = st.dictionaries(st.sampled_from(["x_one", "x_two"]), st.integers(0, 9) | TEXTS, max_size=2)
 MEDIA = st.builds(
     Media,
     st.sampled_from(["image", "audio", "video", "file"]),
     st.sampled_from(["https://x/y.png", "gs://b/o", "data:audio/wav;base64,QQ=="]),
-    EXTRA,
+    FILLED_EXTRA,
 )
 OPAQUE = st.sampled_from(
     [
@@ -48,91 +64,29 @@ OPAQUE = st.sampled_from(
     ]
 )
 THOUGHT = st.builds(lambda text: Opaque(PART, {"text": text, "thought": True}), FILLED)
-PARTS = st.lists(st.builds(TextPart, TEXTS, EXTRA) | MEDIA | OPAQUE, max_size=3).map(tuple)
-ANSWER = st.lists(st.builds(TextPart, TEXTS, EXTRA) | THOUGHT | OPAQUE, max_size=3).map(tuple)
-ARGUMENTS = st.dictionaries(TEXTS, st.integers(0, 9) | TEXTS | st.none(), max_size=2)
-NOTES = st.sampled_from([(), (Note("trailing_comma"),)])
-CALLS = st.lists(st.builds(ToolCall, NAMES, ARGUMENTS, FILLED, NOTES), max_size=2).map(tuple)
-RESULTS = st.lists(
-    st.builds(ToolResult, FILLED, TEXTS, NAMES, st.booleans(), st.lists(MEDIA | OPAQUE, max_size=1).map(tuple), EXTRA),
-    max_size=2,
-).map(tuple)
+PARTS = st.lists(st.builds(TextPart, TEXTS, FILLED_EXTRA) | MEDIA | OPAQUE, max_size=3).map(tuple)
+ANSWER = st.lists(st.builds(TextPart, TEXTS, FILLED_EXTRA) | THOUGHT | OPAQUE, max_size=3).map(tuple)
+CALLS = calls()
+RESULTS = results(MEDIA | OPAQUE, names=NAMES, extra=FILLED_EXTRA, fewest=0)
 MESSAGE = (
-    st.builds(Message, st.just("user"), PARTS, name=TEXTS, extra=EXTRA)
+    st.builds(Message, st.just("user"), PARTS, name=TEXTS, extra=FILLED_EXTRA)
     | st.builds(Message, st.just("system"), PARTS, name=TEXTS)
-    | st.builds(Message, st.just("assistant"), ANSWER, TEXTS, CALLS, extra=EXTRA)
+    | st.builds(Message, st.just("assistant"), ANSWER, TEXTS, CALLS, extra=FILLED_EXTRA)
     | st.builds(Message, st.just("tool"), results=RESULTS)
     | st.builds(Message, st.sampled_from(["tool", "user"]), PARTS, results=RESULTS)
 )
-SCHEMAS = st.none() | st.just({"type": "object"})
 TOOL = (
-    st.builds(
-        Tool,
-        NAMES,
-        TEXTS,
-        SCHEMAS,
-        st.booleans(),
-        st.sampled_from(["function", "custom"]),
-        st.sampled_from(["", "fs"]),
-        st.fixed_dictionaries({}, optional={"behavior": TEXTS, "response": st.just({"type": "STRING"})}),
-    )
+    tools({"behavior": TEXTS, "response": st.just({"type": "STRING"})})
     | st.just(Tool("googleSearch", kind="googleSearch", extra={"googleSearch": {}}))
     | st.just(Tool("f", parameters={"type": "object"}, extra={"parameters": {"type": "OBJECT"}}))
 )
-CHOICE = st.builds(
-    ToolChoice, st.sampled_from(["auto", "none", "required"]), st.lists(NAMES, max_size=2).map(tuple), st.booleans()
-) | st.builds(ToolChoice, st.just("named"), NAMES.map(lambda name: (name,)), st.booleans())
-FORMAT = st.none() | st.builds(ResponseFormat, SCHEMAS, st.sampled_from(["", "x"]), st.none() | st.booleans())
-NUMBERS = st.none() | st.floats(0, 2)
 GRAMMAR = {"generationConfig": {"responseMimeType": "application/json", "responseJsonSchema": {"type": "array"}}}
-OPTIONS = st.builds(
-    Options,
-    st.none() | st.integers(1, 9),
-    NUMBERS,
-    NUMBERS,
-    st.none() | st.integers(0, 9),
-    st.lists(TEXTS, max_size=2).map(tuple),
-    st.integers(1, 3),
-    FORMAT,
+OPTIONS = options(
     st.sampled_from([{}, GRAMMAR, {"x_grammar": 1}]),
-    st.fixed_dictionaries(
-        {}, optional={"cachedContent": TEXTS, "api_base": TEXTS, "generationConfig": st.just({"topK": 5})}
-    ),
+    {"cachedContent": TEXTS, "api_base": TEXTS, "generationConfig": st.just({"topK": 5})},
 )
-REQUEST = st.builds(
-    Request,
-    TEXTS,
-    st.lists(MESSAGE, max_size=4).map(lambda found: (*found, HI)),
-    st.lists(TOOL, max_size=3).map(tuple),
-    CHOICE,
-    st.booleans(),
-    OPTIONS,
-    st.sampled_from(["", PROTOCOL]),
-)
-replace = msgspec.structs.replace
-
-
-def on_messages(change: Callable[[Message], Message]) -> Callable[[Request], Request]:
-    return lambda request: replace(request, messages=tuple(map(change, request.messages)))
-
-
-def on_tools(change: Callable[[Tool], Tool]) -> Callable[[Request], Request]:
-    return lambda request: replace(request, tools=tuple(map(change, request.tools)))
-
-
-def on_parts(change: Callable[[Any], Any]) -> Callable[[Request], Request]:
-    """`change` gives None for a part that is lost."""
-
-    def kept(parts: Any) -> Any:
-        return tuple(found for part in parts if (found := change(part)) is not None)
-
-    return on_messages(
-        lambda one: replace(
-            one,
-            parts=kept(one.parts),
-            results=tuple(replace(result, parts=kept(result.parts)) for result in one.results),
-        )
-    )
+SEVERAL = st.lists(MESSAGE, max_size=4).map(lambda found: (*found, HI))
+REQUEST = requests(SEVERAL, TOOL, choices(), OPTIONS, "", PROTOCOL)
 
 
 def media(part: Any) -> Any:
@@ -187,10 +141,6 @@ def functions(request: Request) -> bool:
     return any(tool.kind == "function" for tool in request.tools)
 
 
-def with_choice(change: Callable[[ToolChoice], ToolChoice]) -> Callable[[Request], Request]:
-    return lambda request: replace(request, tool_choice=change(request.tool_choice))
-
-
 def validated(request: Request) -> Request:
     if request.tool_choice.mode != "auto" or not request.tool_choice.allowed:
         return request
@@ -218,41 +168,33 @@ def empty(message: Message) -> bool:
 
 
 #: Each loss of `LOSSES` as what it does to a request; the rest are losses of the wire's own variety.
-SUFFERED: dict[str, Callable[[Request], Request]] = {
-    "protocol": lambda request: replace(request, protocol=PROTOCOL),
+SUFFERED: Losing = {
+    "protocol": speaks(PROTOCOL),
     "opaque part": on_parts(
         lambda part: None if isinstance(part, Opaque) and (part.kind != PART or part.data == "odd") else part
     ),
     "empty text": on_parts(lambda part: None if part == TextPart("") else part),
     "media": on_parts(media),
     "reasoning": on_messages(reasoning),
-    "names of messages": on_messages(lambda one: replace(one, name="")),
+    "names of messages": NO_MESSAGE_NAMES,
     "system messages": one_system,
     "empty message": lambda request: replace(
         request, messages=tuple(one for one in request.messages if not empty(one))
     ),
     "tool message": on_messages(by_content),
     "results in turn": results_in_turn,
-    "call notes": on_messages(lambda one: replace(one, calls=tuple(replace(call, notes=()) for call in one.calls))),
-    "custom tool": on_tools(lambda tool: replace(tool, kind="function") if tool.kind == "custom" else tool),
-    "namespace": on_tools(lambda tool: replace(tool, namespace="")),
-    "side effects": on_tools(lambda tool: replace(tool, side_effects=False)),
+    "call notes": NO_CALL_NOTES,
+    "custom tool": CUSTOM_AS_FUNCTIONS,
+    "namespace": NO_NAMESPACES,
+    "side effects": NO_SIDE_EFFECTS,
     "choice without functions": lambda request: (
         request if functions(request) else replace(request, tool_choice=ToolChoice())
     ),
-    "allowed tools under none": with_choice(
-        lambda choice: replace(choice, allowed=()) if choice.mode == "none" else choice
-    ),
-    "named choice": with_choice(lambda choice: replace(choice, mode="required") if choice.mode == "named" else choice),
+    "allowed tools under none": NONE_ALLOWS_ALL,
+    "named choice": on_choice(lambda choice: replace(choice, mode="required") if choice.mode == "named" else choice),
     "allowed tools under auto": validated,
-    "single calls": with_choice(lambda choice: replace(choice, parallel=True)),
-    "routing fields": lambda request: replace(
-        request,
-        options=replace(
-            request.options,
-            extra={key: value for key, value in request.options.extra.items() if key not in ROUTING_FIELDS},
-        ),
-    ),
+    "single calls": on_choice(lambda choice: replace(choice, parallel=True)),
+    "routing fields": NO_ROUTING,
     "format": form,
     "grammar": grammar,
 }
@@ -270,15 +212,11 @@ ELSEWHERE = {
 @pytest.mark.requirement("G3")
 @given(REQUEST)
 def test_a_request_comes_back_as_it_went_but_for_the_listed_losses(request: Request):
-    expected = request
-    for suffer in SUFFERED.values():
-        expected = suffer(expected)
-    assert again(request) == expected
-    assert again(expected) == expected
+    check_round_trip(request, again, SUFFERED)
 
 
 def test_every_listed_loss_is_tested():
-    assert {loss.name for loss in LOSSES if loss.half == "request"} == SUFFERED.keys() | ELSEWHERE
+    check_losses(LOSSES, SUFFERED, ELSEWHERE)
 
 
 #: Those that hold fields which nobody knows.

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,6 +11,36 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ollama._types import ChatRequest
 
+from tests.protocols.losing import (
+    CUSTOM_AS_FUNCTIONS,
+    FILLED_EXTRA,
+    NAMES,
+    NO_CALL_NOTES,
+    NO_MESSAGE_NAMES,
+    NO_NAMESPACES,
+    NO_RESULT_ERRORS,
+    NO_ROUTING,
+    NO_SIDE_EFFECTS,
+    RESULTS_ALONE,
+    TEXTS,
+    Losing,
+    calls,
+    check_losses,
+    check_round_trip,
+    choices,
+    on_all_parts,
+    on_messages,
+    on_options,
+    options,
+    real_requests,
+    replace,
+    requests,
+    results,
+    speaks,
+    tools,
+    with_clients,
+    without_parts,
+)
 from toolspeak.core.model import (
     Media,
     Message,
@@ -331,10 +359,6 @@ def test_no_body_makes_it_fall(fields: dict[str, Any]):
 
 # --------------------------------------------------------------------------------------------------- round trips
 
-NAMES = st.sampled_from(["f", "get_weather", "run"])
-TEXTS = st.text(max_size=8)
-FILLED = st.text(min_size=1, max_size=8)
-EXTRA = st.dictionaries(st.sampled_from(["x_one", "x_two"]), st.integers(0, 9) | TEXTS, max_size=2)
 PICTURE = "data:image/png;base64,iVBORw0KGgo="
 MEDIA = st.sampled_from(
     [
@@ -345,88 +369,23 @@ MEDIA = st.sampled_from(
     ]
 )
 OPAQUE = st.just(Opaque("signature", "abc"))
-PARTS = st.lists(st.builds(TextPart, TEXTS, EXTRA) | MEDIA | OPAQUE, max_size=3).map(tuple)
-ARGUMENTS = st.dictionaries(TEXTS, st.integers(0, 9) | TEXTS | st.none(), max_size=2)
-NOTES = st.sampled_from([(), (Note("trailing_comma"),)])
-CALLS = st.lists(st.builds(ToolCall, NAMES, ARGUMENTS, FILLED, NOTES), max_size=2).map(tuple)
-RESULTS = st.lists(
-    st.builds(ToolResult, FILLED, TEXTS, NAMES, st.booleans(), st.lists(MEDIA | OPAQUE, max_size=1).map(tuple), EXTRA),
-    min_size=1,
-    max_size=2,
-).map(tuple)
+PARTS = st.lists(st.builds(TextPart, TEXTS, FILLED_EXTRA) | MEDIA | OPAQUE, max_size=3).map(tuple)
+CALLS = calls()
+RESULTS = results(MEDIA | OPAQUE, names=NAMES, extra=FILLED_EXTRA)
 MESSAGE = (
-    st.builds(Message, st.sampled_from(["system", "user"]), PARTS, name=TEXTS, extra=EXTRA)
-    | st.builds(Message, st.just("assistant"), PARTS, TEXTS, CALLS, extra=EXTRA)
+    st.builds(Message, st.sampled_from(["system", "user"]), PARTS, name=TEXTS, extra=FILLED_EXTRA)
+    | st.builds(Message, st.just("assistant"), PARTS, TEXTS, CALLS, extra=FILLED_EXTRA)
     | st.builds(Message, st.sampled_from(["tool", "user"]), PARTS, results=RESULTS)
 )
-SCHEMAS = st.none() | st.just({"type": "object"})
-TOOL = st.builds(
-    Tool,
-    NAMES,
-    TEXTS,
-    SCHEMAS,
-    st.booleans(),
-    st.sampled_from(["function", "custom"]),
-    st.sampled_from(["", "fs"]),
-    st.fixed_dictionaries({}, optional={"strict": st.booleans(), "beside": st.just({"items": 1})}),
-) | st.just(Tool("web_search", kind="web_search", extra={"type": "web_search"}))
-CHOICE = st.builds(
-    ToolChoice, st.sampled_from(["auto", "none", "required"]), st.lists(NAMES, max_size=2).map(tuple), st.booleans()
+TOOL = tools({"strict": st.booleans(), "beside": st.just({"items": 1})}) | st.just(
+    Tool("web_search", kind="web_search", extra={"type": "web_search"})
 )
-FORMAT = st.none() | st.builds(ResponseFormat, SCHEMAS, st.sampled_from(["", "x"]), st.none() | st.booleans())
-NUMBERS = st.none() | st.floats(0, 2)
-OPTIONS = st.builds(
-    Options,
-    st.none() | st.integers(1, 9),
-    NUMBERS,
-    NUMBERS,
-    st.none() | st.integers(0, 9),
-    st.lists(TEXTS, max_size=2).map(tuple),
-    st.integers(1, 3),
-    FORMAT,
+OPTIONS = options(
     st.sampled_from([{}, {"format": {"type": "array"}}, {"x_grammar": 1}]),
-    st.fixed_dictionaries({}, optional={"think": TEXTS, "api_base": TEXTS, "options": st.just({"num_ctx": 5})}),
+    {"think": TEXTS, "api_base": TEXTS, "options": st.just({"num_ctx": 5})},
 )
-REQUEST = st.builds(
-    Request,
-    TEXTS,
-    st.lists(MESSAGE, max_size=4).map(tuple),
-    st.lists(TOOL, max_size=3).map(tuple),
-    CHOICE,
-    st.booleans(),
-    OPTIONS,
-    st.sampled_from(["", PROTOCOL]),
-)
-replace = msgspec.structs.replace
-
-
-def on_messages(change: Callable[[Message], list[Message]]) -> Callable[[Request], Request]:
-    return lambda request: replace(
-        request, messages=tuple(found for message in request.messages for found in change(message))
-    )
-
-
-def on_tools(change: Callable[[Tool], Tool]) -> Callable[[Request], Request]:
-    return lambda request: replace(request, tools=tuple(map(change, request.tools)))
-
-
-def several_results(message: Message) -> list[Message]:
-    alone = [Message("tool", results=(result,)) for result in message.results]
-    rest = replace(message, results=())
-    return [*alone, rest] if message.parts or not alone else alone
-
-
-def on_parts(change: Callable[[Any], Any]) -> Callable[[Request], Request]:
-    """`change` is given all parts of a message or a result."""
-    return on_messages(
-        lambda one: [
-            replace(
-                one,
-                parts=change(one.parts),
-                results=tuple(replace(result, parts=change(result.parts)) for result in one.results),
-            )
-        ]
-    )
+MESSAGES_SENT = st.lists(MESSAGE, max_size=4).map(tuple)
+REQUEST = requests(MESSAGES_SENT, TOOL, choices(named=False), OPTIONS, "", PROTOCOL)
 
 
 def texts(parts: Any) -> Any:
@@ -439,10 +398,6 @@ def media(parts: Any) -> Any:
     return tuple(Media("image", PICTURE) if isinstance(part, Media) else part for part in kept)
 
 
-def on_options(change: Callable[[Options], Options]) -> Callable[[Request], Request]:
-    return lambda request: replace(request, options=change(request.options))
-
-
 def grammar(options: Options) -> Options:
     found = options.grammar
     options = replace(options, grammar={})
@@ -452,30 +407,24 @@ def grammar(options: Options) -> Options:
 
 
 #: Each loss of `LOSSES` as what it does to a request; the rest are losses of the wire's own variety.
-SUFFERED: dict[str, Callable[[Request], Request]] = {
-    "protocol": lambda request: replace(request, protocol=PROTOCOL),
-    "names of messages": on_messages(lambda one: [replace(one, name="")]),
+SUFFERED: Losing = {
+    "protocol": speaks(PROTOCOL),
+    "names of messages": NO_MESSAGE_NAMES,
     "tool message": on_messages(lambda one: [replace(one, parts=()) if one.role == "tool" else one]),
-    "several results": on_messages(several_results),
-    "opaque part": on_parts(lambda parts: tuple(part for part in parts if not isinstance(part, Opaque))),
-    "several texts": on_parts(texts),
-    "media": on_parts(media),
-    "result error": on_messages(
-        lambda one: [replace(one, results=tuple(replace(result, error=False) for result in one.results))]
-    ),
-    "call notes": on_messages(lambda one: [replace(one, calls=tuple(replace(call, notes=()) for call in one.calls))]),
-    "custom tool": on_tools(lambda tool: replace(tool, kind="function") if tool.kind == "custom" else tool),
-    "namespace": on_tools(lambda tool: replace(tool, namespace="")),
-    "side effects": on_tools(lambda tool: replace(tool, side_effects=False)),
+    "several results": RESULTS_ALONE,
+    "opaque part": without_parts(lambda part: isinstance(part, Opaque)),
+    "several texts": on_all_parts(texts),
+    "media": on_all_parts(media),
+    "result error": NO_RESULT_ERRORS,
+    "call notes": NO_CALL_NOTES,
+    "custom tool": CUSTOM_AS_FUNCTIONS,
+    "namespace": NO_NAMESPACES,
+    "side effects": NO_SIDE_EFFECTS,
     "tool choice": lambda request: replace(
         request, tools=() if request.tool_choice.mode == "none" else request.tools, tool_choice=ToolChoice()
     ),
     "several answers": on_options(lambda options: replace(options, n=1)),
-    "routing fields": on_options(
-        lambda options: replace(
-            options, extra={key: value for key, value in options.extra.items() if key not in ROUTING_FIELDS}
-        )
-    ),
+    "routing fields": NO_ROUTING,
     "format": on_options(
         lambda options: replace(
             options, response_format=options.response_format and ResponseFormat(options.response_format.schema)
@@ -490,15 +439,11 @@ ELSEWHERE = {"words of another protocol", "result without a name", "made ids"}
 @pytest.mark.requirement("G3")
 @given(REQUEST)
 def test_a_request_comes_back_as_it_went_but_for_the_listed_losses(request: Request):
-    expected = request
-    for suffer in SUFFERED.values():
-        expected = suffer(expected)
-    assert again(request) == expected
-    assert again(expected) == expected
+    check_round_trip(request, again, SUFFERED)
 
 
 def test_every_listed_loss_is_tested():
-    assert {loss.name for loss in LOSSES if loss.half == "request"} == SUFFERED.keys() | ELSEWHERE
+    check_losses(LOSSES, SUFFERED, ELSEWHERE)
 
 
 @pytest.mark.requirement("G2")
@@ -509,23 +454,10 @@ def test_what_we_send_fits_the_types_of_the_sdk(request: Request):
 
 # --------------------------------------------------------------------------------------------------- real clients
 
-CLIENTS = Path(__file__).parents[3] / "shared" / "clients" / "requests.jsonl"
 
-
-def real_requests() -> list[Any]:
-    if not CLIENTS.is_file():
-        return []
-    rows = [json.loads(line) for line in CLIENTS.read_text(encoding="utf-8").splitlines()]
-    return [
-        pytest.param(row["body"], id=f"{at}-{row['client']}")
-        for at, row in enumerate(rows)
-        if row["path"].endswith("/api/chat")
-    ]
-
-
-@pytest.mark.skipif(not CLIENTS.is_file(), reason="the shared requests are not beside the checkout")
+@with_clients
 @pytest.mark.requirement("G4")
-@pytest.mark.parametrize("body", real_requests())
+@pytest.mark.parametrize("body", real_requests(lambda path: path.endswith("/api/chat")))
 def test_what_real_clients_send_is_understood_and_survives(body: dict[str, Any]):
     request = decode_request(json.dumps(body).encode())
     assert again(request) == request

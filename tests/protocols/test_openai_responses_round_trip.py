@@ -5,15 +5,45 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.protocols.losing import (
+    ANY_ARGUMENTS,
+    EXTRA,
+    FILLED,
+    GRAMMAR_AS_FIELDS,
+    KINDS,
+    NO_CALL_NOTES,
+    NO_MESSAGE_NAMES,
+    NO_RESULT_ERRORS,
+    NO_ROUTING,
+    NO_SIDE_EFFECTS,
+    NONE_ALLOWS_ALL,
+    RESULTS_ALONE,
+    SCHEMAS,
+    TEXTS,
+    Losing,
+    calls,
+    check_losses,
+    check_round_trip,
+    choices,
+    no_choice_without_tools,
+    on_messages,
+    on_options,
+    on_parts,
+    on_tools,
+    options,
+    replace,
+    requests,
+    results,
+    speaks,
+    without_parts,
+)
 from toolspeak.core.model import (
     Media,
     Message,
-    Note,
     Opaque,
     Options,
     Request,
@@ -21,14 +51,9 @@ from toolspeak.core.model import (
     TextPart,
     Tool,
     ToolCall,
-    ToolChoice,
-    ToolResult,
 )
-from toolspeak.protocols.common import ROUTING_FIELDS
 from toolspeak.protocols.openai_responses import LOSSES, PROTOCOL, decode_request, encode_request
 from toolspeak.protocols.openai_responses_items import reasoning_of
-
-replace = msgspec.structs.replace
 
 ONE_TEXT = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 SEARCH = {"type": "web_search", "search_context_size": "low"}
@@ -40,10 +65,7 @@ def again(request: Request) -> Request:
     return decode_request(encode_request(request))
 
 
-NAMES = st.sampled_from(["f", "run", "fs__read"])
-TEXTS = st.text(max_size=8)
-FILLED = st.text(min_size=1, max_size=8)
-EXTRA = st.dictionaries(st.sampled_from(["x_one", "x_two"]), st.none() | st.integers(0, 9) | TEXTS, max_size=2)
+OWN_NAMES = st.sampled_from(["f", "run", "fs__read"])
 MEDIA = st.builds(
     Media,
     st.sampled_from(["image", "audio", "video", "file"]),
@@ -71,24 +93,8 @@ ITEMS = st.sampled_from(
 )
 TEXT_PART = st.builds(TextPart, TEXTS, EXTRA)
 PARTS = st.lists(TEXT_PART | MEDIA | OPAQUE, max_size=3).map(tuple)
-ARGUMENTS = st.fixed_dictionaries({"input": TEXTS}) | st.dictionaries(
-    TEXTS, st.integers(0, 9) | TEXTS | st.none(), max_size=2
-)
-NOTES = st.sampled_from([(), (Note("trailing_comma"),)])
-CALLS = st.lists(st.builds(ToolCall, NAMES, ARGUMENTS, FILLED.map("c".__add__), NOTES), max_size=2).map(tuple)
-RESULTS = st.lists(
-    st.builds(
-        ToolResult,
-        TEXTS.map("r".__add__),
-        TEXTS,
-        TEXTS,
-        st.booleans(),
-        st.lists(MEDIA | OPAQUE, max_size=1).map(tuple),
-        EXTRA,
-    ),
-    min_size=1,
-    max_size=2,
-).map(tuple)
+CALLS = calls(ANY_ARGUMENTS, FILLED.map("c".__add__), OWN_NAMES)
+RESULTS = results(MEDIA | OPAQUE, ids=TEXTS.map("r".__add__))
 SAYS = st.builds(
     Message,
     st.just("assistant"),
@@ -110,9 +116,7 @@ MESSAGES = st.lists(
 GUIDED = st.builds(
     lambda text, rest: (Message("system", (TextPart(text),), extra={"instructions": True}), *rest), FILLED, MESSAGES
 )
-SCHEMAS = st.none() | st.just({"type": "object"})
 DECLARED = st.fixed_dictionaries({}, optional={"strict": st.booleans(), "defer_loading": st.booleans()})
-KINDS = st.sampled_from(["function", "custom"])
 TOOL = (
     st.builds(Tool, st.sampled_from(["f", "run"]), TEXTS, SCHEMAS, st.booleans(), KINDS, extra=DECLARED)
     | st.builds(
@@ -127,76 +131,18 @@ TOOL = (
     )
     | st.just(Tool("web_search", kind="web_search", extra=SEARCH))
 )
-CHOICE = st.builds(
-    ToolChoice,
-    st.sampled_from(["auto", "none", "required"]),
-    st.lists(NAMES | st.just("web_search"), max_size=2).map(tuple),
-    st.booleans(),
-) | st.builds(ToolChoice, st.just("named"), NAMES.map(lambda name: (name,)), st.booleans())
-FORMAT = st.none() | st.builds(ResponseFormat, SCHEMAS, st.sampled_from(["", "x"]), st.none() | st.booleans())
-NUMBERS = st.none() | st.floats(0, 2)
-OPTIONS = st.builds(
-    Options,
-    st.none() | st.integers(1, 9),
-    NUMBERS,
-    NUMBERS,
-    st.none() | st.integers(0, 9),
-    st.lists(TEXTS, max_size=2).map(tuple),
-    st.integers(1, 3),
-    FORMAT,
+CHOICE = choices(OWN_NAMES, OWN_NAMES | st.just("web_search"))
+OPTIONS = options(
     st.just({}) | st.just({"guided_json": {}}),
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "user": TEXTS,
-            "api_base": TEXTS,
-            "store": st.booleans(),
-            "stream_options": st.just({"include_obfuscation": False}),
-            "text": st.just({"verbosity": "low"}),
-        },
-    ),
+    {
+        "user": TEXTS,
+        "api_base": TEXTS,
+        "store": st.booleans(),
+        "stream_options": st.just({"include_obfuscation": False}),
+        "text": st.just({"verbosity": "low"}),
+    },
 )
-REQUEST = st.builds(
-    Request,
-    TEXTS,
-    MESSAGES | GUIDED,
-    st.lists(TOOL, max_size=3).map(tuple),
-    CHOICE,
-    st.booleans(),
-    OPTIONS,
-    st.sampled_from(["", PROTOCOL]),
-)
-
-
-def on_messages(change: Callable[[Message], list[Message]]) -> Callable[[Request], Request]:
-    return lambda request: replace(
-        request, messages=tuple(found for message in request.messages for found in change(message))
-    )
-
-
-def on_parts(change: Callable[[Any], list[Any]]) -> Callable[[Request], Request]:
-    """Change the parts of messages and of results."""
-
-    def changed(parts: Any) -> Any:
-        return tuple(found for part in parts for found in change(part))
-
-    return on_messages(
-        lambda one: [
-            replace(
-                one,
-                parts=changed(one.parts),
-                results=tuple(replace(result, parts=changed(result.parts)) for result in one.results),
-            )
-        ]
-    )
-
-
-def on_tools(change: Callable[[Tool], Tool]) -> Callable[[Request], Request]:
-    return lambda request: replace(request, tools=tuple(map(change, request.tools)))
-
-
-def on_options(change: Callable[[Options], Options]) -> Callable[[Request], Request]:
-    return lambda request: replace(request, options=change(request.options))
+REQUEST = requests(MESSAGES | GUIDED, TOOL, CHOICE, OPTIONS, "", PROTOCOL)
 
 
 def unless_ours(change: Callable[[Request], Request]) -> Callable[[Request], Request]:
@@ -216,12 +162,6 @@ def is_sent(part: Any) -> bool:
 def is_bare(part: Any) -> bool:
     held = is_item(part) and ("encrypted_content" in part.data or "content" in part.data)
     return is_item(part) and part.kind == "item:reasoning" and not held
-
-
-def several_results(message: Message) -> list[Message]:
-    alone = [Message("tool", results=(result,)) for result in message.results]
-    rest = replace(message, results=())
-    return [*alone, rest] if message.parts or not alone else alone
 
 
 def reasoned(message: Message) -> list[Message]:
@@ -271,39 +211,29 @@ def no_text(message: Message) -> list[Message]:
 
 
 #: Each loss of `LOSSES` as what it does to a request; the rest are losses of the wire's own variety.
-SUFFERED: dict[str, Callable[[Request], Request]] = {
+SUFFERED: Losing = {
     "tool message": on_messages(lambda one: [replace(one, parts=(), name="") if one.role == "tool" else one]),
-    "opaque part": on_parts(lambda part: [part] if is_sent(part) else []),
-    "sound and film": on_parts(
-        lambda part: [] if isinstance(part, Media) and part.kind in ("audio", "video") else [part]
-    ),
-    "reasoning that is not stored": unless_ours(on_parts(lambda part: [] if is_bare(part) else [part])),
+    "opaque part": on_parts(lambda part: part if is_sent(part) else None),
+    "sound and film": without_parts(lambda part: isinstance(part, Media) and part.kind in ("audio", "video")),
+    "reasoning that is not stored": unless_ours(without_parts(is_bare)),
     "order of a message": on_messages(
         lambda one: [replace(one, parts=tuple(sorted(one.parts, key=lambda part: not is_item(part))))]
     ),
     "empty text": on_messages(no_text),
-    "several results": on_messages(several_results),
+    "several results": RESULTS_ALONE,
     "reasoning text": on_messages(reasoned),
-    "name of a message": on_messages(lambda one: [replace(one, name="")]),
-    "result error": on_messages(
-        lambda one: [replace(one, results=tuple(replace(result, error=False) for result in one.results))]
-    ),
-    "call notes": on_messages(lambda one: [replace(one, calls=tuple(replace(call, notes=()) for call in one.calls))]),
+    "name of a message": NO_MESSAGE_NAMES,
+    "result error": NO_RESULT_ERRORS,
+    "call notes": NO_CALL_NOTES,
     "custom call": marked_calls,
     "custom tool": on_tools(lambda tool: replace(tool, parameters=ONE_TEXT) if tool.kind == "custom" else tool),
-    "side effects": on_tools(lambda tool: replace(tool, side_effects=False)),
+    "side effects": NO_SIDE_EFFECTS,
     "strict": unless_ours(
         on_tools(lambda tool: replace(tool, extra={"strict": False, **tool.extra}) if tool.kind == "function" else tool)
     ),
     "store": unless_ours(on_options(lambda options: replace(options, extra={"store": False, **options.extra}))),
-    "tool_choice without tools": lambda request: (
-        request if request.tools else replace(request, tool_choice=ToolChoice())
-    ),
-    "allowed tools under none": lambda request: (
-        replace(request, tool_choice=replace(request.tool_choice, allowed=()))
-        if request.tool_choice.mode == "none"
-        else request
-    ),
+    "tool_choice without tools": no_choice_without_tools,
+    "allowed tools under none": NONE_ALLOWS_ALL,
     "stream_options": lambda request: (
         request
         if request.stream
@@ -315,13 +245,9 @@ SUFFERED: dict[str, Callable[[Request], Request]] = {
     ),
     "stop, seed and n": on_options(lambda options: replace(options, stop=(), seed=None, n=1)),
     "format without a name": on_options(named_format),
-    "routing fields": on_options(
-        lambda options: replace(
-            options, extra={key: value for key, value in options.extra.items() if key not in ROUTING_FIELDS}
-        )
-    ),
-    "grammar": on_options(lambda options: replace(options, grammar={}, extra={**options.extra, **options.grammar})),
-    "protocol": lambda request: replace(request, protocol=PROTOCOL),
+    "routing fields": NO_ROUTING,
+    "grammar": GRAMMAR_AS_FIELDS,
+    "protocol": speaks(PROTOCOL),
 }
 #: Losses that only other requests suffer; each has a test of its own above or below.
 ELSEWHERE = {
@@ -339,15 +265,11 @@ ELSEWHERE = {
 @pytest.mark.requirement("G3")
 @given(REQUEST)
 def test_a_request_comes_back_as_it_went_but_for_the_listed_losses(request: Request):
-    expected = request
-    for suffer in SUFFERED.values():
-        expected = suffer(expected)
-    assert again(request) == expected
-    assert again(expected) == expected
+    check_round_trip(request, again, SUFFERED)
 
 
 def test_every_listed_loss_is_tested():
-    assert {loss.name for loss in LOSSES if loss.half == "request"} == SUFFERED.keys() | ELSEWHERE
+    check_losses(LOSSES, SUFFERED, ELSEWHERE)
 
 
 def test_messages_of_an_assistant_right_behind_each_other_may_become_one():
