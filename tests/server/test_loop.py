@@ -352,21 +352,48 @@ def test_a_client_that_leaves_cancels_the_tool() -> None:
     run(leave())
 
 
-def test_the_tools_are_closed_with_the_gateway() -> None:
-    class Held:
-        closed = False
+class Shop:
+    """A source of tools that lacks something the first time."""
 
-        async def close(self) -> None:
-            self.closed = True
+    def __init__(self) -> None:
+        self.notes: list[ts.Note] = []
+        self.started = 0
+        self.closed = False
 
-    async def close() -> bool:
-        held = Held()
-        loop = LoopTools([Clock()], held=[held])
+    async def start(self) -> list[Any]:
+        self.started += 1
+        self.notes[:] = [ts.Note("mcp_server_unusable", "not yet")] if self.started == 1 else []
+        return [Clock("shop")] if self.started > 1 else []
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def test_a_source_that_lacked_something_is_asked_again_later() -> None:
+    shop, now = Shop(), [0.0]
+    loop = LoopTools([Clock()], sources=[shop], clock=lambda: now[0])
+
+    async def prepare() -> list[int]:
+        counts: list[int] = []
+        for now[0] in (0.0, 1.0, 100.0, 1000.0):
+            await loop.prepare()
+            counts.append(shop.started)
+        return counts
+
+    assert run(prepare()) == [1, 1, 2, 2]
+
+
+def test_the_sources_are_closed_with_the_gateway() -> None:
+    shop = Shop()
+
+    async def close() -> None:
+        loop = LoopTools([Clock()], sources=[shop])
         gateway = Gateway([line("up", Scripted("x"))], Capabilities(), MemoryState(), b"secret", loops={"one": loop})
         await gateway.close()
-        return held.closed
 
-    assert run(close())
+    run(close())
+
+    assert shop.closed
 
 
 def test_what_is_too_long_for_the_model_can_be_asked_for_in_the_same_answer() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,14 +13,20 @@ import pytest
 from tests.server.asgi import line
 from toolspeak.config import ServerToolsRow, load
 from toolspeak.core.capability import Capabilities
-from toolspeak.core.model import Message, Request, TextPart
+from toolspeak.core.model import Message, Request, TextPart, ToolCall
+from toolspeak.core.strategy import Settings
 from toolspeak.errors import ConfigError
 from toolspeak.server.auth import Caller
 from toolspeak.server.gateway import Gateway
 from toolspeak.server.keys import Key
+from toolspeak.server.loop import LoopTools
 from toolspeak.server.loop_tools import loops_from
 from toolspeak.state import MemoryState
-from toolspeak.upstreams.scripted import Scripted
+from toolspeak.upstreams.scripted import Scripted, calls
+
+
+def made(row: ServerToolsRow) -> dict[str, LoopTools]:
+    return loops_from({"set": row}, MemoryState(), dict(os.environ))
 
 
 def offered(row: ServerToolsRow) -> list[str]:
@@ -29,13 +38,11 @@ def offered(row: ServerToolsRow) -> list[str]:
         return "Fine."
 
     async def go() -> None:
-        gateway = Gateway(
-            [line("up", Scripted(answer))], Capabilities(), MemoryState(), b"secret", loops=loops_from({"set": row})
-        )
+        gateway = Gateway([line("up", Scripted(answer))], Capabilities(), MemoryState(), b"secret", loops=made(row))
         caller = Caller(Key("id", "one"))
         request = Request("m", (Message("user", (TextPart("Hello?"),)),))
-        made = gateway.make(gateway.target(request, caller), request, caller)
-        async for _ in made.turn.batches():
+        turn = await gateway.make(gateway.target(request, caller), request, caller)
+        async for _ in turn.turn.batches():
             pass
 
     asyncio.run(go())
@@ -66,7 +73,7 @@ def test_nothing_that_changes_anything_runs_without_a_sandbox(
     monkeypatch.setattr("toolspeak.tools.sandbox.Sandbox.problem", lambda _: "there is no bubblewrap")
 
     with pytest.raises(ConfigError, match="sandbox"):
-        loops_from({"set": ServerToolsRow(("one",), (tool,), str(tmp_path))})
+        made(ServerToolsRow(("one",), (tool,), str(tmp_path)))
 
 
 @pytest.mark.parametrize(
@@ -76,6 +83,7 @@ def test_nothing_that_changes_anything_runs_without_a_sandbox(
         pytest.param(ServerToolsRow(("one",), ("files",)), "workdir", id="no work directory"),
         pytest.param(ServerToolsRow(("one",), ("files",), "/nowhere/at/all"), "nowhere", id="one that is not there"),
         pytest.param(ServerToolsRow(("one",), ("files", "files"), "."), "read_file|two", id="the same twice"),
+        pytest.param(ServerToolsRow(("one",), ("mcp:x",)), "mcp_config", id="a server of no file"),
     ],
 )
 def test_what_cannot_be_is_told_at_the_start(row: ServerToolsRow, told: str, tmp_path: Path) -> None:
@@ -83,14 +91,14 @@ def test_what_cannot_be_is_told_at_the_start(row: ServerToolsRow, told: str, tmp
         row = ServerToolsRow(row.keys, row.tools, str(tmp_path))
 
     with pytest.raises(ConfigError, match=told):
-        loops_from({"set": row})
+        made(row)
 
 
 def test_a_key_stands_in_one_table_only(tmp_path: Path) -> None:
     row = ServerToolsRow(("one",), ("files",), str(tmp_path))
 
     with pytest.raises(ConfigError, match="two tables"):
-        loops_from({"a": row, "b": row})
+        loops_from({"a": row, "b": row}, MemoryState(), {})
 
 
 TABLE = '[server_tools.team]\nkeys = ["one"]\ntools = ["files"]\nworkdir = "/srv"\nmax_rounds = 5\n'
@@ -113,3 +121,44 @@ def test_a_file_of_the_working_directory_may_not(tmp_path: Path) -> None:
 
     assert config.server_tools() == {}
     assert any(note.code == "untrusted_setting" for note in config.notes)
+
+
+@pytest.mark.requirement("R-T14")
+def test_an_mcp_tool_runs_if_the_configuration_calls_it_read_only(tmp_path: Path) -> None:
+    pytest.importorskip("mcp", reason="the package mcp is not installed")
+    program = Path(__file__).parent.parent / "tools" / "mcp_sdk_server.py"
+    file = tmp_path / "servers.json"
+    shop = {"command": sys.executable, "args": [str(program), "stdio"], "read_only": ["add"]}
+    file.write_text(json.dumps({"mcpServers": {"shop": shop, "other": {"command": "nobody-starts-this"}}}))
+    asked: list[Request] = []
+
+    def last(request: Request) -> str:
+        asked.append(request)
+        return "Done."
+
+    async def go() -> None:
+        both = calls(ToolCall("shop__add", {"a": 1, "b": 2}, "c1"), ToolCall("shop__fail", {}, "c2"))
+        row = ServerToolsRow(("one",), ("mcp:shop",), mcp_config=str(file))
+        upstream = line("up", Scripted(both, last), settings=lambda model: Settings(mode="off"))
+        gateway = Gateway([upstream], Capabilities(), MemoryState(), b"secret", loops=made(row))
+        caller = Caller(Key("id", "one"))
+        request = Request("m", (Message("user", (TextPart("Add."),)),))
+        turn = await gateway.make(gateway.target(request, caller), request, caller)
+        async for _ in turn.turn.batches():
+            pass
+        await gateway.close()
+
+    asyncio.run(asyncio.wait_for(go(), 60))
+
+    added, failed = asked[0].messages[-1].results
+    assert (added.content, added.error) == ("3", False)
+    assert failed.error
+    assert "nobody can be asked" in failed.content
+
+
+def test_a_server_that_the_file_does_not_name_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "servers.json"
+    file.write_text(json.dumps({"mcpServers": {"shop": {"command": "x"}}}))
+
+    with pytest.raises(ConfigError, match="names no server"):
+        made(ServerToolsRow(("one",), ("mcp:bank",), mcp_config=str(file)))
