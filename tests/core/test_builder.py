@@ -390,9 +390,18 @@ def test_a_held_call_in_marks_that_is_cut_leaves_a_note(name: str | None, shown:
 
 
 @pytest.mark.parametrize("wrapper", ["weak", "bare"])
-def test_a_cut_candidate_with_weak_evidence_is_only_text(wrapper: Wrapper):
+def test_a_cut_candidate_with_weak_evidence_is_meant_when_it_names_a_tool(wrapper: Wrapper):
     desk, builder = begin(wrapper)
     builder.take_name("f")
+    builder.cut()
+    events = desk.collect()
+    assert events[0] == Noted(Note("truncated_call", "the text ended inside a call of `f`"))
+    assert verdict(events) == ("truncated", "truncated")
+
+
+@pytest.mark.parametrize("wrapper", ["weak", "bare"])
+def test_a_cut_candidate_with_weak_evidence_and_no_name_is_only_text(wrapper: Wrapper):
+    desk, builder = begin(wrapper)
     builder.cut()
     events = desk.collect()
     assert len(events) == 1

@@ -106,7 +106,8 @@ def test_a_complete_call_is_judged_by_its_evidence_and_the_policy(case: str):
 
 @pytest.mark.requirement("R-E5")
 def test_what_holds_for_everything_between_the_same_marks_is_listed():
-    everything = evidence(in_reasoning=True), evidence(nonce=False), evidence(in_fence=True), evidence(in_code=True)
+    places = evidence(in_reasoning=True), evidence(in_fence=True), evidence(in_code=True), evidence(example="table")
+    everything = (*places, evidence(nonce=False))
     inline = judge_name(evidence(line_start=False), "strict").reason
     assert {judge_name(each, "standard").reason for each in everything} | {inline} == REGION_REASONS
     assert "unknown_tool" not in REGION_REASONS

@@ -189,7 +189,7 @@ STREAMS: dict[str, Stream] = {
     ],
     "a weak call that is cut": [
         ('```json\n{"name":"f","argu', []),
-        (CLOSE, ["judge f truncated truncated", 'say ```json\n{"name":"f","argu']),
+        (CLOSE, ["note truncated_call", "judge f truncated truncated", 'say ```json\n{"name":"f","argu']),
     ],
     "a mark that is cut at its last character": [("<tool_call", []), (CLOSE, ["say <tool_call"])],
     "a mark with an attribute that is cut": [('<invoke name="f', []), (CLOSE, ['say <invoke name="f'])],

@@ -34,6 +34,7 @@ class FakeReader:
         self.state: Progress = "open"
         self.closed = False
         self.owes = ""
+        self.fence = ""
         self.channel = ""
         self.builders: list[CallBuilder] = []
         self.evidence = evidence

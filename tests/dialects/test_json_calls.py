@@ -439,6 +439,8 @@ CUT = [
         '{"name": "ping", "arguments": {"a"',
         said='{"name": "ping", "arguments": {"a"',
         verdicts=(("ping", "truncated", "truncated"),),
+        codes={"truncated_call"},
+        complete=False,
     ),
     Case(
         "a document",

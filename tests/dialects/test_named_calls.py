@@ -325,6 +325,8 @@ WORDS = [
         'run(command="l',
         said='run(command="l',
         verdicts=(("run", "truncated", "truncated"),),
+        codes={"truncated_call"},
+        complete=False,
     ),
     Case(
         "without the nonce",

@@ -216,7 +216,7 @@ MENTIONS = [
         "in a sentence",
         "Use <run> to run a command, then </run>.",
         said="Use <run> to run a command, then </run>.",
-        verdicts=(("run", "text", "no_arguments"),),
+        verdicts=(("run", "text", "not_a_call"),),
     ),
     Case(
         "prose in the tag of a function",

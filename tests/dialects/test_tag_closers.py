@@ -201,7 +201,12 @@ BARE = [
     ),
     Case("the end", "save\n<path>a</path>", (("save", {"path": "a"}),)),
     Case(
-        "the end in a parameter", "save\n<path>a", said="save\n<path>a", verdicts=(("save", "truncated", "truncated"),)
+        "the end in a parameter",
+        "save\n<path>a",
+        said="save\n<path>a",
+        verdicts=(("save", "truncated", "truncated"),),
+        codes={"truncated_call"},
+        complete=False,
     ),
     Case(
         "a long gap",

@@ -91,6 +91,11 @@ class Arguments:
         return self._live
 
     @property
+    def begun(self) -> bool:
+        """Whether anything of the arguments has come."""
+        return self._in_object or self._held is not None
+
+    @property
     def record(self) -> Callable[[str], None]:
         """Keeps a piece of the live string, in strict form, that a caller has sent past us."""
         return self._all.append

@@ -110,7 +110,8 @@ class CallBuilder:
 
     def go_live(self) -> None:
         """What was held for want of structure has shown enough of it."""
-        if self.state == "held" and self.evidence.wrapper == "strong" and not self._desk.may_echo(self.name):
+        live = judge_name(self.evidence, self._desk.policy).action == "live"
+        if self.state == "held" and live and not self._desk.may_echo(self.name):
             self.state = "live"
             self._start()
             self._flow()
@@ -234,9 +235,13 @@ class CallBuilder:
             self._desk.note("truncated_call", f"the text ended inside a call of `{self.name}`")
             self._judge("truncated", "truncated", None)
         elif self.state in ("new", "held"):
-            if self.evidence.wrapper == "strong":
+            if self.evidence.wrapper == "strong" or self._is_meant():
                 self._desk.note("truncated_call", f"the text ended inside a call of `{self.name or '?'}`")
             self._reject("truncated", "truncated")
+
+    def _is_meant(self) -> bool:
+        """Whether a candidate without marks can be nothing but a call: of a known tool, or with arguments."""
+        return bool(self.evidence.known) or (self._arguments is not None and self._arguments.begun)
 
     def fail(self, reason: str) -> None:
         """The text turned out not to be a call."""

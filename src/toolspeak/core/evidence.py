@@ -12,12 +12,25 @@ from typing import Literal
 
 import msgspec
 
-__all__ = ["REGION_REASONS", "Decision", "Evidence", "Policy", "Wrapper", "judge_end", "judge_name", "needs_line"]
+__all__ = [
+    "REGION_REASONS",
+    "Decision",
+    "Evidence",
+    "Example",
+    "Policy",
+    "Wrapper",
+    "judge_end",
+    "judge_name",
+    "needs_line",
+]
 
 Policy = Literal["strict", "standard", "eager"]
 #: `strong`: marks that exist only for calls. `weak`: marks that also hold other things, such as a JSON code
 #: block. `bare`: no marks at all.
 Wrapper = Literal["strong", "weak", "bare"]
+#: Where people show what a call looks like: right behind an opening quote, in a line that begins with `>`, in a row of
+#: a table, in an HTML comment, in a paragraph of code, which is indented and stands behind an empty line.
+Example = Literal["quotes", "quoted_line", "table", "comment", "indented"]
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -38,6 +51,8 @@ class Evidence(msgspec.Struct, frozen=True):
     in_fence: bool = False
     in_code: bool = False
     in_reasoning: bool = False
+    #: It stands where examples do; None elsewhere.
+    example: Example | None = None
     #: Whether the opener carries the nonce; None when none was asked for.
     nonce: bool | None = None
     #: The same call stands in text that nobody vouches for.
@@ -63,13 +78,14 @@ class Decision(msgspec.Struct, frozen=True):
 _Rule = tuple[str, Callable[[Evidence, Policy], bool]]
 
 #: Reasons that hold for everything inside the same marks: there is no use in reading on.
-REGION_REASONS = frozenset({"reasoning", "in_fence", "in_code", "no_nonce", "inline"})
+REGION_REASONS = frozenset({"reasoning", "in_fence", "in_code", "example", "no_nonce", "inline"})
 
 _REJECT_AT_NAME: tuple[_Rule, ...] = (
     ("reasoning", lambda e, p: e.in_reasoning),
     ("no_nonce", lambda e, p: e.nonce is False),
     ("in_fence", lambda e, p: e.in_fence and p != "eager"),
     ("in_code", lambda e, p: e.in_code),
+    ("example", lambda e, p: e.example is not None and (p == "strict" or (p == "standard" and not _may_end(e)))),
     ("unknown_tool", lambda e, p: e.known is False),
     ("not_wrapped", lambda e, p: e.wrapper != "strong" and p == "strict"),
     ("inline", lambda e, p: not e.line_start and p == "strict"),
@@ -84,12 +100,18 @@ _REJECT_AT_END: tuple[_Rule, ...] = (
 )
 
 
+def _may_end(evidence: Evidence) -> bool:
+    """Code that is indented is a call where the answer ends with it: some models indent everything."""
+    return evidence.example == "indented"
+
+
 def _needs_tail(evidence: Evidence, policy: Policy) -> bool:
     """Weak evidence counts only where the model stopped to wait for a result."""
     if policy == "eager":
         return False
     bare = evidence.wrapper == "bare"
-    return evidence.wrapper == "weak" or (bare and not evidence.line_start) or needs_line(evidence)
+    weak = evidence.wrapper == "weak" or _may_end(evidence)
+    return weak or (bare and not evidence.line_start) or needs_line(evidence)
 
 
 def needs_line(evidence: Evidence) -> bool:
@@ -103,9 +125,8 @@ def judge_name(evidence: Evidence, policy: Policy) -> Decision:
     for reason, applies in _REJECT_AT_NAME:
         if applies(evidence, policy):
             return Decision("reject", reason)
-    if evidence.wrapper == "strong":
-        return Decision("live", "accepted")
-    return Decision("hold", "held")
+    live = evidence.wrapper == "strong" and not _needs_tail(evidence, policy)
+    return Decision("live", "accepted") if live else Decision("hold", "held")
 
 
 @lru_cache(maxsize=1024)

@@ -78,6 +78,7 @@ class _Reader(Scanner):
         if not text or run.stops(text) is not None:
             return None
         if run is self._plain_run:  # it has room for any amount
+            self._before = text[-2:-1] or self._last
             self._last = text[-1]
             return ReasoningDelta(text) if self._reasoning else event
         left = run.left - len(text)

@@ -5,7 +5,7 @@ a table that it is handed; what stands behind a mark is read by a reader of that
 may still become a mark, or the raw text of a candidate whose name is not known yet, and never looks at kept
 text again, so time is linear and a chunk boundary changes nothing.
 
-Above: `reader`. Beside: `dialects`, which provide the table. Below: `tails`, `desk`, `markup`.
+Above: `reader`. Beside: `dialects`, which provide the table. Below: `standing`, `tails`, `desk`, `markup`.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from typing import ClassVar
 
 from .desk import Desk
 from .events import Event, ReasoningDelta, TextDelta
-from .evidence import Evidence
 from .literals import has_surrogate, replace_surrogates
 from .markup import MORE, has_word, lex_name, lex_tag
+from .model import require
 from .seam import NONE, MarkTable, Opening, Reader, Role, Run
-from .tails import MAX_TAIL, Tails, behind_last
+from .standing import Standing
+from .tails import MAX_TAIL, behind_last
 
 __all__ = ["Scanner"]
 
@@ -42,14 +43,13 @@ _FENCE_LINE = re.compile(r"(`{3,32}+|~{3,32}+)([^\n]{0,120}+)(?:\n|\Z)").match
 _FENCE_BEGUN = re.compile(r"`{1,2}|~{1,2}|(?:`{3,32}+|~{3,32}+)[^\n]{0,120}+").fullmatch
 _MAY_BEGIN_JSON = frozenset({"{", "[", " ", "\t", "\r", "\n"})
 _TICKS = re.compile(r"`+").match
-_TICK_RUNS = re.compile(r"`+").findall
 
 
-class Scanner:
+class Scanner(Standing):
     """One answer. `feed` chunks as they come, then `close`."""
 
     def __init__(self, desk: Desk, table: MarkTable) -> None:
-        self._desk = desk
+        super().__init__(desk)
         self._table = table
         self._find_place = table.place
         self._state: Callable[[str, int, bool], int] = self._text
@@ -57,15 +57,6 @@ class Scanner:
         self._run: Run | None = None
         self._closed = False
         self._mended = False  # the text held what no encoding can carry
-        # where we stand
-        self._fresh = True  # nothing but white space or calls on this line so far
-        self._line_begins = True  # nothing but white space on this line so far
-        self._started = False  # the answer has begun: text that is not white space has been said
-        self._fence = ""  # the run of ticks that opened the fence we are in
-        self._ticks = 0  # runs of ticks on this line so far: an odd number means inline code
-        self._last = ""  # the last character said
-        self._reasoning = False
-        self._aside = False  # a thinking mark stood in the middle of a line: text, but no place for calls
         self._ending = ""  # a token that ends the answer, if nothing follows
         self._owed = ""  # the closer of a block that text followed the call in
         self._label = ""  # a word that may stand between the mark and the thinking
@@ -80,13 +71,14 @@ class Scanner:
         self._seen = 0
         self._valid = 0
         self._rejected = 0  # candidates that gave no call
-        self._tails = Tails()
         self._plain_run: Run | None = None  # the shortcut through plain text and thinking, once it is needed
 
     # ---- the outside
 
     def feed(self, chunk: str) -> list[Event]:
         """The events that this chunk makes certain."""
+        if chunk.__class__ is not str:
+            require(chunk, str, "a chunk", "a text")
         run = self._run
         if run is None:
             return self._feed(self._unread + chunk)
@@ -167,42 +159,18 @@ class Scanner:
         if self._reader is not None:
             return self._reader.run()
         begun = self._started or self._reasoning
-        if self._fresh or self._tails or not begun or self._state != self._text:
+        if self._fresh or self._tails or self._comment or not begun or self._state != self._text:
             return None
         if self._plain_run is None:
             self._plain_run = Run(_PLAIN, self._take, stops=_NOT_PLAIN)
         return self._plain_run
 
     def _take(self, chunk: str) -> TextDelta | ReasoningDelta:
+        self._before = chunk[-2:-1] or self._last
         self._last = chunk[-1]
         return ReasoningDelta(chunk) if self._reasoning else TextDelta(chunk)
 
     # ---- text
-
-    def _say(self, text: str, candidate: bool = False) -> None:
-        """Text that is no mark. The ticks of a candidate that is none are its own."""
-        if not text:
-            return
-        if self._tails:
-            enough = self._tails.end_with_line(text)
-            if enough or not self._tails.hold(text):
-                self._resolve_tails(enough)
-        if self._ticks and "\n" in text:
-            self._ticks = 0
-        if "`" in text and not candidate:
-            self._count_ticks(text)
-        self._last = text[-1]
-        if self._tails:
-            return
-        self._desk.say(text, self._reasoning)
-        if not self._started:
-            self._started = not (self._reasoning or text.isspace())
-
-    def _count_ticks(self, text: str) -> None:
-        line = text.rfind("\n") + 1
-        if line < len(text):
-            joined = line == 0 and text[0] == self._last == "`"
-            self._ticks += len(_TICK_RUNS(text, line)) - joined
 
     def _text(self, buf: str, pos: int, final: bool) -> int:
         if self._fresh:
@@ -226,8 +194,7 @@ class Scanner:
     def _blank(self, buf: str, pos: int) -> int:
         blank = _BLANK(buf, pos)
         assert blank is not None
-        self._line_begins = self._line_begins or "\n" in blank.group()
-        self._say(blank.group())
+        self._say_blank(blank.group())
         return blank.end()
 
     def _next_mark(self, buf: str, pos: int) -> int:
@@ -256,17 +223,6 @@ class Scanner:
             return bool(self._last) or self._started
         return (role == "think" and self._reasoning) or (role in _IDLE_ROLES and self._rejected >= MAX_REJECTED)
 
-    def _plain(self, buf: str, pos: int, length: int = 1) -> int:
-        """The character that looked like a mark is none."""
-        self._fresh = self._line_begins = False
-        self._say(buf[pos : pos + length])
-        return pos + length
-
-    def _newline(self, buf: str, pos: int, final: bool) -> int:
-        self._say("\n")
-        self._fresh = self._line_begins = True
-        return pos + 1
-
     def _line_start(self, buf: str, pos: int, final: bool) -> int:
         """The first visible character of a line: a fence, or a word that is a mark here and nowhere else."""
         if buf[pos] in "`~" and not self._fence.startswith("<"):
@@ -291,10 +247,6 @@ class Scanner:
             if found != NONE:
                 return found
         return self._plain(buf, pos, end - pos)
-
-    @property
-    def _in_code(self) -> bool:
-        return self._ticks % 2 == 1
 
     def _fence_line(self, buf: str, pos: int, final: bool) -> int:
         """Three or more ticks or tildes at the start of a line open or close a fence."""
@@ -333,19 +285,6 @@ class Scanner:
             return self._say_line(buf, pos, end)
         return self._open(opening, buf, pos, eol, marks)
 
-    def _say_line(self, buf: str, pos: int, end: int) -> int:
-        """A whole line of text, its line break included."""
-        if self._tails or buf[end - 1] != "\n":
-            self._say(buf[pos:end])
-            self._fresh = self._line_begins = buf[end - 1] == "\n"
-            return end
-        self._desk.say(buf[pos:end], self._reasoning)  # storms of fences are common enough for a short way
-        self._ticks = 0
-        self._last = "\n"
-        self._started = self._started or not self._reasoning
-        self._fresh = self._line_begins = True
-        return end
-
     def _action_fence(self, buf: str, pos: int, end: int, final: bool) -> int:
         """A fence in the middle of a line counts only if its info string names a call."""
         eol = buf.find("\n", end, end + MAX_FENCE_LINE)
@@ -360,6 +299,8 @@ class Scanner:
 
     def _angle(self, buf: str, pos: int, final: bool) -> int:
         name, closing, end = lex_name(buf, pos)
+        if name.startswith("!--"):
+            return self._begin_comment(buf, pos)
         if end == len(buf) and not final:
             return MORE if self._table.may_become_tag(name) else self._plain(buf, pos)
         if self._fence.startswith("<") and buf.startswith(self._fence, pos):
@@ -475,8 +416,8 @@ class Scanner:
         self._reasoning = False
         self._fence = ""  # a fence or a tick inside the thinking does not reach behind it
         self._ticks = 0
-        self._last = ""
-        self._fresh = self._line_begins = True
+        self._last = self._before = self._head = ""
+        self._begin_line(True)
         return end
 
     def _result(self, buf: str, pos: int, end: int) -> int:
@@ -496,18 +437,11 @@ class Scanner:
         """A mark that may begin a call stands between `pos` and `end`."""
         if self._rejected >= MAX_REJECTED:
             return self._plain(buf, pos)
-        if self._tails and opening.wrapper == "strong":
-            self._resolve_tails(True)
-        evidence = Evidence(
-            dialect=opening.dialect,
-            wrapper=opening.wrapper,
-            line_start=self._fresh,
-            answer_start=not self._started,
-            in_fence=bool(self._fence),
-            in_code=self._in_code,
-            in_reasoning=self._reasoning or self._aside,
-            nonce=None if self._desk.nonce is None else has_word(buf[pos:end], self._desk.nonce),
+        evidence = self._evidence(
+            opening, None if self._desk.nonce is None else has_word(buf[pos:end], self._desk.nonce)
         )
+        if self._tails and opening.wrapper == "strong" and evidence.example is None:
+            self._resolve_tails(True)
         self._reader = self._table.reader(opening, self._desk, evidence)
         self._commits = self._desk.commits
         self._seen = self._desk.calls_seen
@@ -570,6 +504,7 @@ class Scanner:
             self._owed = reader.owes
             self._leave_open(reader)
         else:
+            self._fence = self._fence or reader.fence
             self._reject(raw, reader.state == "failed")
 
     def _forgive_closer(self) -> None:
@@ -590,11 +525,7 @@ class Scanner:
             self._fence = self._fence or self._block_fence
         self._say(raw, True)
         if raw:
-            self._fresh = self._line_begins = _LINE_TAIL(raw[-256:]) is not None
-
-    def _resolve_tails(self, answer_end: bool) -> None:
-        for text, candidate in self._tails.resolve(answer_end):
-            self._say(text, candidate)
+            self._begin_line(_LINE_TAIL(raw[-256:]) is not None)
 
     _HANDLERS: ClassVar[dict[str, Callable[..., int]]] = {
         "<": _angle,
@@ -603,5 +534,5 @@ class Scanner:
         "[": _bracket,
         "]": _literal,
         "✿": _literal,
-        "\n": _newline,
+        "\n": Standing._newline,
     }

@@ -26,7 +26,10 @@ NONE = -2
 
 #: What a mark means to the scanner.
 #: `first` begins an answer and `last` ends one; elsewhere they are text. `turn_end` ends a message of several.
-Role = Literal["open", "think", "think_end", "turn_end", "final", "result", "closer", "noise", "first", "last"]
+#: `comment` begins a comment, in which examples stand.
+Role = Literal[
+    "open", "think", "think_end", "turn_end", "final", "result", "closer", "noise", "first", "last", "comment"
+]
 #: How far a reader is.
 Progress = Literal["open", "done", "failed"]
 
@@ -91,6 +94,8 @@ class Reader(Protocol):
     closed: bool
     #: The mark that closes the block and may still come, behind what ended it.
     owes: str
+    #: What ends the text behind a block that was given up, so that nothing in it is taken for a call; empty otherwise.
+    fence: str
     #: What the text behind a header is: `analysis` is thinking, `final` is the answer; empty for calls.
     channel: str
 

@@ -26,6 +26,8 @@ __all__ = ["BLOCK_CLOSERS", "Block"]
 
 #: `<tool_calls><tool_call>` is common, more is a storm.
 _MAX_NESTED = 2
+#: How much of a call of an unknown tool is held back, for the sake of known ones that may follow in the same block.
+MAX_UNKNOWN = 4096
 #: Longer thinking inside a block is no aside.
 _MAX_THOUGHT = 4096
 _BLANK = re.compile(rf"[\s,;]{{0,{LOOKAHEAD + 1}}}").match
@@ -73,6 +75,7 @@ class Block:
         self.channel = ""
         self.closed = False
         self.owes = ""
+        self.fence = ""
         self._context = Context(desk, evidence, opening.stops + opening.ends)
         self._opening = opening
         self._body: Body | None = None
@@ -82,6 +85,7 @@ class Block:
         self._grammar = ""  # how the calls of the block are written, as far as one look tells
         self._inner: set[str] = set()  # block tags in front of the first call
         self._prose = 0  # how much prose may still stand in front of the call
+        self._room = 0  # how much of an unknown call is still held back; 0 where none is read
         self._dressed = False  # a bracket that belongs to no call is open
         self._nonce_due = desk.nonce if evidence.nonce is False else None
 
@@ -92,8 +96,40 @@ class Block:
 
     def feed(self, buf: str, pos: int, final: bool) -> int:
         """Read on; after each call the reader stops, so that the scanner can draw a line under it."""
+        while True:
+            pos = self._read_unknown(buf, pos, final) if self._room else self._read_on(buf, pos, final)
+            if not self._context.vain or self.state != "open":
+                return pos
+            self._context.vain = False
+            self._room = MAX_UNKNOWN
+
+    def _read_unknown(self, buf: str, pos: int, final: bool) -> int:
+        """Behind an unknown name: a known one may follow in the same block, but not everything can wait for that."""
+        limit = pos + self._room
+        if len(buf) < limit:
+            new = self._read_on(buf, pos, final)
+            self._room -= new - pos
+            return new
         seen = self._context.desk.calls_seen
-        while pos < len(buf) and self.state == "open" and self._context.desk.calls_seen == seen:
+        new = pos + self._read_on(buf[pos:limit], 0, False)  # give up at the same place however the text is cut
+        if self.state != "open" or self._context.vain:
+            return new
+        if self.builders[-1].state == "rejected":
+            return self._give_up(limit)
+        self._room = 0
+        return new if self._context.desk.calls_seen > seen else self._read_on(buf, new, final)
+
+    def _give_up(self, pos: int) -> int:
+        """All of it is text, up to the mark that closes the block: what stands in it is no call either."""
+        self.state = "failed"
+        self.fence = next((stop for stop in self._opening.stops if stop[0] in "<`~"), "")
+        self._settle()
+        return pos
+
+    def _read_on(self, buf: str, pos: int, final: bool) -> int:
+        seen = self._context.desk.calls_seen
+        context = self._context
+        while pos < len(buf) and self.state == "open" and context.desk.calls_seen == seen and not context.vain:
             new = self._feed_body(self._body, buf, pos, final) if self._body else self._between(buf, pos, final)
             if new == MORE:
                 break

@@ -45,6 +45,7 @@ class Context:
         self.evidence = evidence
         self.stops = stops
         self.builders: list[CallBuilder] = []
+        self.vain = False  # a name has just turned out to be unknown: whoever reads stops there
         self._closer_noted = False
 
     def note_extra_closer(self) -> None:
@@ -81,12 +82,16 @@ class Steps:
 
     def feed(self, buf: str, pos: int, final: bool) -> int:
         """Read on from `pos`; the position of the first character not read."""
-        while pos < len(buf) and self.state == "open":
+        while pos < len(buf) and self.state == "open" and not self._is_vain():
             new = self._step(buf, pos, final)
             if new == MORE:
                 break
             pos = new
         return pos
+
+    def _is_vain(self) -> bool:
+        """Whether to stop, although there is more to read."""
+        return False
 
     def _step(self, buf: str, pos: int, final: bool) -> int:
         """One step from `pos`: where it got to, or MORE."""
@@ -105,6 +110,9 @@ class Body(Steps):
     def __init__(self, context: Context) -> None:
         super().__init__()
         self.context = context
+
+    def _is_vain(self) -> bool:
+        return self.context.vain
 
     def finish(self) -> None:
         """The text is over."""

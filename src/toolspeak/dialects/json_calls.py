@@ -131,7 +131,7 @@ class JsonCalls(Body):
     def feed(self, buf: str, pos: int, final: bool) -> int:
         json = self._json
         seen = self.context.desk.calls_seen
-        while self.state == "open" and self.context.desk.calls_seen == seen:
+        while self.state == "open" and self.context.desk.calls_seen == seen and not self.context.vain:
             new = json.feed(buf, pos, final, self._pause())
             stuck = new == pos and not json.tokens
             self._drain()
@@ -261,6 +261,7 @@ class JsonCalls(Body):
         accepted = builder.take_name(name.removeprefix("functions."))
         if not accepted and (self._exact or builder.stops_region):
             self._fail(builder.reason)
+        self.context.vain = not accepted
 
     def _frame_token(self, token: Token) -> None:
         kind, text = token

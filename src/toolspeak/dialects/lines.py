@@ -48,6 +48,7 @@ class LineReader(Steps):
         super().__init__()
         self.channel = ""
         self.owes = ""
+        self.fence = ""
         self.closed = True
         self._context = Context(desk, evidence, stops)
         self._inner: ArgumentsBody | None = None

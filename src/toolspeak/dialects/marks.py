@@ -77,6 +77,7 @@ THINKING = frozenset(
 _LABELS = {"|channel": Opening("gemma", preamble="thought\n")}
 THINKING_ENDS = frozenset({"|END_THINKING|", "|end_of_thought|", "channel|", "|close|think"})
 TURN_ENDS = frozenset({"|end|", "|return|"})
+_ENDS: dict[str, Role] = {**dict.fromkeys(THINKING_ENDS, "think_end"), **dict.fromkeys(TURN_ENDS, "turn_end")}
 #: Marks that only a tool result stands behind.
 RESULTS = frozenset(
     {
@@ -129,6 +130,7 @@ NOISE_TAGS = frozenset(
 #: Tokens that end an answer. `<s>` begins one, but it is also how HTML strikes a text out.
 LAST = frozenset({"|im_end|", "|eot_id|", "|eom_id|", "|end_of_sentence|"})
 FIRST = "s"
+COMMENT = "!--"
 #: Parts of a call in long tags: text where no call was made, unlike other long tags.
 LONG_PARTS = frozenset({"|open|argument", "|close|argument", "|close|call", "|close|tools"})
 CLOSING_TAGS = frozenset({*OPENINGS, *CALL_TAGS, "tool_call|", "end_function_call"}) | BLOCK_CLOSERS
@@ -188,6 +190,8 @@ LINES: dict[str, tuple[Role, Opening | None]] = {
 }
 #: How much of a mark is its own: the bracket of `functools[` belongs to the list of calls.
 _BEHIND = {"functools[": len("functools")}
+#: Marks that a name follows at once. Behind a space, `>>>` is a prompt.
+_TIGHT = frozenset({">>>"})
 #: Info strings of fences that hold calls, and of fences that may.
 ACTION_FENCES = frozenset({"json action", "action", "tool_call", "tool_calls", "tool_code", "json tool_call", "tool"})
 RESULT_FENCES = frozenset(
@@ -232,7 +236,7 @@ def _place() -> Callable[[str, int], re.Match[str] | None]:
 def _tag_names(tools: frozenset[str]) -> list[str]:
     """Every name that a mark may have, sorted. Turn after turn has the same tools."""
     names = {*OPENINGS, *THINKING, *THINKING_ENDS, *TURN_ENDS, *RESULTS, *NOISE_TAGS, *CLOSING_TAGS, *LAST, *tools}
-    return sorted({*names, *NAMESPACES, FIRST, "｜", "/"})
+    return sorted({*names, *NAMESPACES, FIRST, COMMENT, "｜", "/"})
 
 
 @lru_cache(maxsize=256)
@@ -270,12 +274,12 @@ class Marks:
 
     def tag(self, name: str, closing: bool) -> tuple[Role, Opening | None] | None:
         """What a tag of this folded name means."""
+        if name.startswith(COMMENT):
+            return "comment", None
         if name in THINKING:
             return ("think_end" if closing else "think"), _LABELS.get(name)
-        if name in THINKING_ENDS:
-            return "think_end", None
-        if name in TURN_ENDS:
-            return "turn_end", None
+        if name in _ENDS:
+            return _ENDS[name], None
         if closing:
             return ("closer", None) if name in CLOSING_TAGS or name in self._tools or name == FIRST else None
         if name in LAST:
@@ -328,6 +332,8 @@ class Marks:
     def line(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
         """The mark at the first word of a line: a fixed word, or the name of a tool with arguments behind it."""
         found = self._find(self._lines, buf, pos, final)
+        if not isinstance(found, int) and buf[pos : pos + found[2]] in _TIGHT:
+            return self._tight(found, buf, pos + found[2], final)
         if found != NONE:
             return found
         word = _WORD(buf, pos)
@@ -344,6 +350,15 @@ class Marks:
             begun = _AFTER_NAME_BEGUN(window) is not None and not final and len(window) < 24
             return MORE if begun else NONE
         return ("open", _BARE_NAME, 0) if self._counts(_BARE_NAME) else NONE
+
+    @staticmethod
+    def _tight(
+        found: tuple[Role, Opening | None, int], buf: str, end: int, final: bool
+    ) -> tuple[Role, Opening | None, int] | int:
+        """A mark that is one only if a word follows it at once."""
+        if end == len(buf):
+            return NONE if final else MORE
+        return NONE if buf[end].isspace() else found
 
     # ---- fences
 

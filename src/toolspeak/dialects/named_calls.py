@@ -102,8 +102,9 @@ class NamedCall(Body):
     def _start(self) -> CallBuilder:
         if self._builder is None:
             self._builder = self.context.builder()
-            if not self._builder.take_name(self._name) and (self._builder.stops_region or not self._loud):
-                self.state = "failed"
+            if not self._builder.take_name(self._name):
+                self.state = "failed" if self._builder.stops_region or not self._loud else self.state
+                self.context.vain = True
         return self._builder
 
     # ---- what follows the name

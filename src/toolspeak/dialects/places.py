@@ -16,7 +16,7 @@ __all__ = ["place_finder"]
 #: an object, or a Python call. Both count only behind white space; right behind a call the scanner looks itself.
 _KEY = r"\s{0,64}+(?:\Z|[\"'“”]?+(?:\Z|[A-Za-z_]{1,16}+[\"'“”]?+\s{0,16}+(?:\Z|[:=])))"
 _REST = {
-    "<": r"(?:[/A-Za-z_|｜]|\Z)",
+    "<": r"(?:[/A-Za-z_|｜]|\Z|!(?:--|-?\Z))",
     "`": r"(?:``|`?\Z)",
     "{": rf"(?:(?<=\s.)|(?<=\A.)){_KEY}",
     "[": rf"(?:(?<=\s.)|(?<=\A.))\s{{0,64}}+(?:\Z|\{{{_KEY}|[A-Za-z_][\w.-]{{0,127}}+(?:\Z|\())",

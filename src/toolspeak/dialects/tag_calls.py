@@ -39,6 +39,7 @@ __all__ = ["TagCalls"]
 #: How much text without structure may stand between two tags named like a tool.
 MAX_MENTION = 2048
 _BLANK = re.compile(r"[\s,]*").match
+_SENTENCE_ENDS = (".", "!", "?", ":", "。")
 _FENCE = re.compile(r"```[a-z]{0,12}+").match
 #: What the attribute `string` says about the type of a value.
 _STRING_ATTRIBUTE = {"true": "string", "false": "json"}
@@ -67,6 +68,7 @@ class TagCalls(Body):
         self._values: dict[str, JSONValue] = {}
         self._flowed: set[str] = set()
         self._began = False
+        self._spoken = False  # a space and a word stand behind the tag, as in a sentence that mentions it
         self._fenced = False
         self._value: TagValue | None = None
         self._closer = ""
@@ -78,7 +80,7 @@ class TagCalls(Body):
         room = MAX_SIZE + 1 - self._size
         if len(buf) - pos > room:  # give up at the same place however the text is cut
             buf, final = buf[: pos + room], False
-        while pos < len(buf) and self.state == "open":
+        while pos < len(buf) and self.state == "open" and not self.context.vain:
             new = self._phase(buf, pos, final)
             if new == MORE:
                 break
@@ -95,6 +97,8 @@ class TagCalls(Body):
         elif not self._closes and self._phase == self._between and self._began:
             self._end()
             return
+        elif self._spoken and not has_structure("".join(self._text)):
+            self._builder.fail("not_a_call")
         else:
             self._builder.cut()
         self.state = "failed"
@@ -156,8 +160,9 @@ class TagCalls(Body):
     def _take(self, name: str, hold: bool = False) -> None:
         """The name is known. Behind an opening tag the call is held until its body shows that it is no mention."""
         self._phase = self._proof if hold else self._between
-        if not self._builder.take_name(name, hold=hold) and self._builder.stops_region:
-            self.state = "failed"
+        if not self._builder.take_name(name, hold=hold):
+            self.state = "failed" if self._builder.stops_region else self.state
+            self.context.vain = True
         self._place.schema = self.context.desk.schema(name)
 
     def _take_tag(self, tag: Tag) -> None:
@@ -211,6 +216,9 @@ class TagCalls(Body):
         if buf[at] == "{":
             self._phase = self._between
             return at
+        self._spoken = at > pos and buf[at].isalpha() and not buf[pos:at].strip(" ")
+        if self._spoken and not self.context.evidence.line_start:
+            return self._fail(pos)
         if buf[at] == "<" and self._place.schema.names:
             name, closing, end = lex_name(buf, at)
             if end == len(buf) and not final:
@@ -243,7 +251,9 @@ class TagCalls(Body):
         return self._end_body(tag.end)
 
     def _end_body(self, end: int, missing: bool = False) -> int:
-        arguments = body_of("".join(self._text), self._place.schema, self.context.evidence.line_start)
+        body = "".join(self._text)
+        said = self._spoken and body.rstrip().endswith(_SENTENCE_ENDS)
+        arguments = body_of(body, self._place.schema, self.context.evidence.line_start and not said)
         if arguments is None:
             return self._fail(end, "no_arguments")
         self._values = arguments
