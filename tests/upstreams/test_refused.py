@@ -25,7 +25,10 @@ WORDS = {
 
 
 def answer(status: str, body: bytes) -> bytes:
-    return head("Content-Type: application/json", "Connection: close", f"Content-Length: {len(body)}", status=status) + body
+    return (
+        head("Content-Type: application/json", "Connection: close", f"Content-Length: {len(body)}", status=status)
+        + body
+    )
 
 
 def refusing(*fields: str) -> Any:
@@ -129,6 +132,16 @@ def test_a_body_is_changed_only_where_it_must_be():
         "max_completion_tokens": 5,
         "a": 1,
     }
+
+
+def test_what_a_model_thought_is_not_sent_back_to_who_refuses_it():
+    error = UpstreamError("('messages.1' : property 'reasoning_content' is unsupported)", upstream_status=400)
+    sent = b'{"messages":[{"role":"user"},{"role":"assistant","content":"a","reasoning_content":"hm"}]}'
+    assert refused_field(error, sent, Request("m", ())) == "reasoning_content"
+    bare = changed(sent, ("reasoning_content",))
+    assert json.loads(bare)["messages"] == [{"role": "user"}, {"role": "assistant", "content": "a"}]
+    assert refused_field(error, bare, Request("m", ())) == ""
+    assert refused_field(error, b'{"messages":"odd"}', Request("m", ())) == ""
 
 
 def test_what_is_remembered_is_of_one_model_for_a_while_and_bounded():

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import msgspec
 
-from ..core.model import Note, Request
+from ..core.model import JSONObject, Note, Request, is_array, is_object
 from ..errors import UpstreamError
 
 __all__ = ["Refused", "changed", "note_of", "refused_field"]
@@ -29,7 +29,10 @@ _INSTEAD = {
     "stop": "",
     "max_tokens": "max_completion_tokens",
     "max_completion_tokens": "max_tokens",
+    "reasoning_content": "",
 }
+#: Those that stand in messages: some services want back what their models have thought, others refuse it.
+_IN_MESSAGES = frozenset({"reasoning_content"})
 #: Those that are the caller's unless the request says otherwise.
 _CALLERS = frozenset({"parallel_tool_calls", "stop"})
 #: Seconds after which a field is tried again: services learn.
@@ -65,9 +68,19 @@ def refused_field(error: UpstreamError, payload: bytes, request: Request) -> str
     if error.upstream_status not in _BLAMING:
         return ""
     told = f"{error} {error.body}"
-    sent: Mapping[str, object] = msgspec.json.decode(payload)
-    ours = (field for field in _INSTEAD if field in sent and _is_ours(field, request))
+    sent: JSONObject = msgspec.json.decode(payload)
+    ours = (
+        field for field in _INSTEAD if any(field in each for each in _holders(sent, field)) and _is_ours(field, request)
+    )
     return next((field for field in ours if re.search(rf"(?<!\w){field}(?!\w)", told)), "")
+
+
+def _holders(body: JSONObject, field: str) -> list[JSONObject]:
+    """The objects in a body that may hold a field."""
+    if field not in _IN_MESSAGES:
+        return [body]
+    listed = body.get("messages")
+    return list(filter(is_object, listed)) if is_array(listed) else []
 
 
 def _is_ours(field: str, request: Request) -> bool:
@@ -81,10 +94,11 @@ def changed(payload: bytes, fields: tuple[str, ...]) -> bytes:
     """A request's body without these fields, or with other words for them."""
     body = msgspec.json.decode(payload)
     for field in fields:
-        if field in body:
-            value = body.pop(field)
-            if instead := _INSTEAD[field]:
-                body[instead] = value
+        for holder in _holders(body, field):
+            if field in holder:
+                value = holder.pop(field)
+                if instead := _INSTEAD[field]:
+                    holder[instead] = value
     return msgspec.json.encode(body)
 
 
