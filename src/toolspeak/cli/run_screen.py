@@ -25,7 +25,7 @@ from ..agent_events import (
     TextPiece,
     WorkFinished,
 )
-from ..core.model import ToolCall
+from ..core.model import ToolCall, ToolResult
 from ..core.record import Round
 
 if TYPE_CHECKING:
@@ -50,6 +50,14 @@ def clean(text: str) -> str:
 def _short(text: str) -> str:
     flat = " ".join(clean(text).split())
     return flat if len(flat) <= _MOST_SHOWN else f"{flat[: _MOST_SHOWN - 1]}…"
+
+
+def _outcome(result: ToolResult) -> str:
+    """What a call came to, in few words. What went wrong stands at the end."""
+    flat = " ".join(clean(result.content).split())
+    if result.error and len(flat) > _MOST_SHOWN:
+        return f"…{flat[1 - _MOST_SHOWN :]}"
+    return _short(flat)
 
 
 def described(call: ToolCall) -> str:
@@ -133,7 +141,7 @@ class Lines:
             case CallStarted(call):
                 self._line(f"→ {described(call)}")
             case ResultReady(call, result):
-                self._line(f"{'✗' if result.error else '✓'} {_short(call.name)}: {_short(result.content)}")
+                self._line(f"{'✗' if result.error else '✓'} {_short(call.name)}: {_outcome(result)}")
             case RoundComplete(number, made):
                 self._line(one_line_of(number, made))
             case RoundStarted(number, summary) if summary or number > 1:
