@@ -50,6 +50,9 @@ def command(context: click.Context, url: str | None, owner: str) -> None:
 
     An id may be shortened as long as it means one session only.
     """
+    if url and ":" in url.partition("://")[2].rpartition("@")[0]:
+        hint = "set TOOLSPEAK_STORE, or `store` in the configuration: others can read command lines"
+        raise CliError("--store does not take a password", hint=hint)
     context.obj = (url, owner)
 
 
