@@ -14,6 +14,7 @@ from tests.upstreams.test_hub import CONTENT, hub
 from toolspeak.cli.first_run import advice, prepare
 from toolspeak.config import load
 from toolspeak.errors import ConfigError
+from toolspeak.server.run import model_here
 from toolspeak.upstreams.weights import WeightsError
 
 URL = "http://127.0.0.1:8788"
@@ -59,3 +60,21 @@ def test_what_is_no_model_or_no_adapter_is_told_at_once(tmp_path: Path):
         prepare(config, "")
     with pytest.raises(ConfigError, match="no model that can run here"):
         prepare(load(env={"HOME": str(tmp_path)}, cwd=tmp_path), "what is this")
+
+
+@pytest.mark.parametrize(
+    ("model", "upstream", "here"),
+    [
+        ("", "", ""),
+        ("embedded:", "", ""),
+        ("model.gguf", "", "model.gguf"),
+        ("hf:owner/name/file.gguf", "", "hf:owner/name/file.gguf"),
+        ("owner/name:Q4_K_M", "", "owner/name:Q4_K_M"),
+        ("embedded:owner/name", "", "owner/name"),
+        ("owner/name", URL, None),
+        ("ollama:owner/name", "", None),
+        ("gpt-4", "", None),
+    ],
+)
+def test_which_names_mean_a_model_that_runs_here(model: str, upstream: str, here: str | None, tmp_path: Path):
+    assert model_here(load(env={"HOME": str(tmp_path)}, cwd=tmp_path), upstream, model) == here
