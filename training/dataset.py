@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from toolspeak.core.model import ToolCall
 
 from .family import Family, families
+from .intents import Intents
 from .render import Answer, PlanKind, Turn, prompt, retry_prompt, target
 from .scenes import Scene, Scenes
 from .seal import Seal
@@ -39,6 +40,7 @@ class Sources(NamedTuple):
     weights: Path
     seal: Path | None = None
     chat: Path | None = None
+    intents: Path | None = None
     held_out: bool = False
     everything: bool = False
 
@@ -66,7 +68,8 @@ def scenes_of(sources: Sources) -> Scenes:
     if sources.chat is not None and sources.chat.exists():
         chat = [(question, answer) for question, answer in json.loads(sources.chat.read_text(encoding="utf-8"))]
     seal = None if sources.seal is None else Seal(sources.seal)
-    return Scenes(split(sources.held_out, sources.everything), seal, chat)
+    intents = None if sources.intents is None else Intents(sources.intents)
+    return Scenes(split(sources.held_out, sources.everything), seal, chat, intents)
 
 
 def rendered(scene: Scene) -> tuple[str, str] | None:

@@ -15,11 +15,13 @@ import json
 import random
 import re
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 from toolspeak.core.model import JSONObject, JSONValue, Tool, ToolCall
 
+from .pools import WORDS
 from .values import Drawn, Kind, kind
 
 FOLDER = Path(__file__).parent / "families"
@@ -116,16 +118,14 @@ class Offer:
         properties: JSONObject = {}
         required: list[str] = []
         items = list(family.params.items())
-        if rng.random() < 0.1:
+        if rng.random() < 0.45:  # what is said first need not stand first
             rng.shuffle(items)
         for key, param in items:
             name = self._chosen(key, param, rng, properties)
             properties[name] = self._schema(key, param, rng)
             if param.required:
                 required.append(name)
-        for name, schema in rng.sample(_EXTRAS, rng.choice([0, 0, 0, 1, 1, 2])):
-            if name not in properties:
-                properties[name] = dict(schema)
+        self._add_unused(properties, rng)
         parameters: JSONObject = {"type": "object", "properties": properties, "required": required}
         if not required and rng.random() < 0.5:
             del parameters["required"]
@@ -134,10 +134,29 @@ class Offer:
             about = rng.choice(_LEADS).format(about[:1].lower() + about[1:]) if rng.random() < 0.3 else about.rstrip(".")
         if style.hints:
             about += " Note that the provided function is in Python 3 syntax."
-        self.tool = Tool(style.named(rng.choice(family.names)), about, parameters)
+        name = rng.choice(family.names) if rng.random() > 0.07 else f"{rng.choice(WORDS)}_{rng.choice(['run', 'tool', 'fn', 'api', 'v2'])}"
+        self.tool = Tool(style.named(name), about, parameters)
+
+    def _add_unused(self, properties: JSONObject, rng: random.Random) -> None:
+        """Optional parameters that no request speaks of: they must be left out."""
+        for name, schema in rng.sample(_EXTRAS, rng.choice([0, 0, 0, 0, 1, 1, 2])):
+            if name not in properties:
+                properties[name] = dict(schema)
+        own = {param.kind.name for param in self.family.params.values() if param.kind is not None}
+        for _ in range(rng.choice([0, 0, 0, 1, 1, 2, 3])):
+            param = rng.choice(_optional())
+            assert param.kind is not None
+            name = rng.choice(param.names)
+            if name in properties or name in self.family.params or param.kind.name in own - {"enum", "pick", "bool", "int"}:
+                continue
+            properties[name] = {**param.kind.schema, "description": param.about}
+            if param.kind.options:
+                properties[name]["enum"] = list(param.kind.options)
 
     def _chosen(self, key: str, param: Param, rng: random.Random, taken: JSONObject) -> str:
         name = rng.choice(param.names) if rng.random() < 0.6 else param.names[0]
+        if rng.random() < 0.04:  # then only the description tells
+            name = rng.choice(["arg", "param", "input", "value", "field"]) + f"_{len(taken) + 1}"
         if self._style.case in ("camel", "pascal"):
             name = Style(case="camel").named(name)
         if name in taken:
@@ -172,7 +191,7 @@ class Offer:
         if self._style.hints and schema["type"] == "number":
             schema["format"] = "float"
             about += " This is a float type value."
-        if about and rng.random() < (0.97 if self._style.hints else 0.88):
+        if about and rng.random() < (0.97 if self._style.hints else 0.85):
             schema["description"] = about
         return schema
 
@@ -294,6 +313,12 @@ class Offer:
     def required(self) -> list[str]:
         """The names of what every call must have."""
         return list(self.tool.parameters.get("required", ()))
+
+
+@cache
+def _optional() -> list[Param]:
+    """The optional parameters of all families, to lend to others."""
+    return [param for family in families() for param in family.params.values() if not param.required and param.kind is not None]
 
 
 _ASKING = frozenset("What What's How When Which Who Where Is Does Do Can".split())

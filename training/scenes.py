@@ -15,11 +15,12 @@ from toolspeak.core.model import Message, TextPart, Tool, ToolCall, ToolChoice, 
 
 from .chains import Chain
 from .compose import Composed
+from .intents import IntentOffer, Intents
 from .family import GENERIC, Family, Offer, Style, strung
 from .render import Answer, PlanKind, Turn
 from .seal import Labelled, Seal, SealOffer
 
-AnyOffer: TypeAlias = Offer | Composed | SealOffer
+AnyOffer: TypeAlias = Offer | Composed | SealOffer | IntentOffer
 
 
 class Scene(NamedTuple):
@@ -56,10 +57,13 @@ def _spoken(name: str) -> str:
 class Scenes:
     """Draws scenes from a set of families, from chance and from Seal-Tools."""
 
-    def __init__(self, families: list[Family], seal: Seal | None, chat: list[tuple[str, str]]) -> None:
+    def __init__(
+        self, families: list[Family], seal: Seal | None, chat: list[tuple[str, str]], intents: Intents | None = None
+    ) -> None:
         self._families = families
         self._seal = seal
         self._chat = chat
+        self._intents = intents
         self._words = {family.key: _content(" ".join([family.key, *family.abouts])) for family in families}
         self._by_domain: dict[str, list[Family]] = {}
         for family in families:
@@ -69,9 +73,11 @@ class Scenes:
 
     def _offer(self, rng: random.Random, style: Style) -> AnyOffer:
         roll = rng.random()
-        if roll < 0.6 or self._seal is None:
+        if roll < 0.54 or self._seal is None:
             return rng.choice(self._families).offer(rng, style)
-        return Composed(rng, style) if roll < 0.78 else self._seal.offer(rng, style)
+        if roll < 0.68 and self._intents is not None:
+            return self._intents.offer(rng, style)
+        return Composed(rng, style) if roll < 0.82 else self._seal.offer(rng, style)
 
     def _distractors(self, golds: list[AnyOffer], count: int, rng: random.Random, style: Style) -> list[AnyOffer]:
         """Tools that do not serve what the others serve; some from the same domain."""
@@ -145,20 +151,20 @@ class Scenes:
             request, call = gold.ask(rng)
             return [_scene(frame, (_user(request),), Answer((call,)), mode)]
         roll = rng.random()
-        if roll < 0.44:
+        if roll < 0.46:
             return [self._one(frame, gold, rng)]
-        if roll < 0.60:
+        if roll < 0.63:
             request, calls = gold.ask_several(rng, rng.choices([2, 3, 4, 5], [50, 28, 16, 6])[0])
             return [_scene(frame, (_user(request),), Answer(tuple(calls)), "several")]
-        if roll < 0.68 and len(golds) > 1:
+        if roll < 0.71 and len(golds) > 1:
             asked = [each.ask(rng) for each in rng.sample(golds, rng.randint(2, len(golds)))]
             request = strung([said for said, _ in asked], rng)
             return [_scene(frame, (_user(request),), Answer(tuple(call for _, call in asked)), "different")]
-        if roll < 0.84:
+        if roll < 0.83:
             return self._irrelevant(frame, offers, rng, style)
-        if roll < 0.88:
+        if roll < 0.865:
             return self._ask_back(frame, gold, rng)
-        if roll < 0.96:
+        if roll < 0.95:
             return self._after_result(frame, gold, golds, rng)
         return self._small_talk(frame, rng)
 
@@ -186,6 +192,8 @@ class Scenes:
             if one.tool.name in [each.tool.name for each in offers] or any(_overlap(words, each) > 0.45 for each in there):
                 continue
             request, _ = one.ask(rng)
+            if self._intents is not None and not near and rng.random() < 0.2:
+                request = rng.choice(self._intents.none)
             text = rng.choice(_REFUSALS)
             if rng.random() < 0.4:
                 named = ", ".join(_spoken(each.tool.name) for each in offers[:2])
@@ -196,7 +204,7 @@ class Scenes:
     def _ask_back(self, frame: Turn, gold: AnyOffer, rng: random.Random) -> list[Scene]:
         required = gold.required
         about = gold.tool.description.partition(" Note that the")[0].partition(".")[0]
-        if not required or isinstance(gold, Composed):
+        if not required or isinstance(gold, Composed | IntentOffer):
             return []
         lower = about[:1].lower() + about[1:]
         if lower.split()[0] in _VERBS:

@@ -167,8 +167,39 @@ def _text(make: Callable[[random.Random], str]) -> Callable[[random.Random], Dra
     return lambda rng: _same(make(rng))
 
 
-def _from(pool: list[str]) -> Callable[[random.Random], Drawn]:
-    return lambda rng: _same(rng.choice(pool))
+#: How often a value is made up, so that it must be copied and cannot be remembered.
+_MADE_UP = 0.3
+_SYLLABLES = "ka lo mir ven tar sol dra wick bel quin os thal ren far zu ni ol ham ber lin sto gra vel mo ra ti pe ul ash ford ke jor ba".split()
+#: Kinds of proper names, and kinds of free text, of which new ones can be made up.
+_PROPER = frozenset(
+    "city company team movie book author song artist playlist game painting painter museum histevent histfigure river mountain star "
+    "university restaurant hotel event first species plant dish".split()
+)
+_FREE = frozenset("topic query task problem sentence phrase review event word".split())
+
+
+def _coined(rng: random.Random) -> str:
+    """A name that nobody has heard."""
+    words = ["".join(rng.choice(_SYLLABLES) for _ in range(rng.randint(2, 3))).capitalize() for _ in range(rng.choice([1, 1, 2]))]
+    return " ".join([*words, *([rng.choice(["Group", "Hall", "Bay", "Seven", "II", "Park", "of the North"])] if rng.random() < 0.15 else [])])
+
+
+def _wording(rng: random.Random) -> str:
+    """Some words in a row that nobody has said."""
+    vocabulary = rng.choice([pools.TASKS, pools.TOPICS, pools.QUERIES, pools.SENTENCES, pools.PROBLEMS, pools.PRODUCTS, pools.INGREDIENTS, pools.WORDS])
+    words = [word for _ in range(2) for word in rng.choice(vocabulary).split()[: rng.randint(1, 4)]]
+    return " ".join(words)
+
+
+def _from(pool: list[str], name: str = "") -> Callable[[random.Random], Drawn]:
+    def draw(rng: random.Random) -> Drawn:
+        if name in _FREE and rng.random() < _MADE_UP:
+            return _same(_wording(rng))
+        if name in _PROPER and rng.random() < _MADE_UP:
+            return _same(_coined(rng))
+        return _same(rng.choice(pool))
+
+    return draw
 
 
 _LETTERS = "ABCDEFGHJKLMNPQRSTUVWXYZ"
@@ -212,7 +243,7 @@ def _matrix(rng: random.Random) -> Drawn:
 
 #: Kinds of text that are said as they are written.
 _TEXTS: dict[str, Callable[[random.Random], str]] = {
-    "person": lambda rng: f"{rng.choice(pools.FIRST)} {rng.choice(pools.LAST)}",
+    "person": lambda rng: f"{rng.choice(pools.FIRST)} {rng.choice(pools.LAST) if rng.random() < 0.7 else _coined(rng).split()[0]}",
     "email": _email,
     "phone": _phone,
     "code": _code,
@@ -271,7 +302,7 @@ _DRAWS: dict[str, tuple[Callable[[random.Random], Drawn], dict[str, JSON]]] = {
     "currency": (_currency, _STRING),
     "matrix": (_matrix, {"type": "array", "items": {"type": "array", "items": {"type": "number"}}}),
     **{name: (_text(make), _STRING) for name, make in _TEXTS.items()},
-    **{name: (_from(pool), _STRING) for name, pool in _POOLS.items()},
+    **{name: (_from(pool, name), _STRING) for name, pool in _POOLS.items()},
 }
 
 

@@ -1,0 +1,146 @@
+"""Measures an adapter on data that was never trained on: families that were held out, and the dev split of Seal-Tools.
+
+    python -m training.measure --weights model.gguf --seal seal-tools run/adapter.npz
+
+Choices between adapters are made on these numbers, never on a public test. Decoding is greedy and without a grammar.
+Above: nothing. Below: `dataset`, `model`, `train`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from toolspeak.core.model import JSONValue, Message, TextPart, Tool, ToolCall
+from toolspeak.core.reader import parse
+
+from .dataset import Sources, rendered, scenes_of
+from .model import Model, linear_names, load
+from .render import Answer, Turn
+from .scenes import Scene
+from .seal import Seal
+from .tokens import END, tokenizer
+from .train import restored
+
+
+class Asked(NamedTuple):
+    """A scene as it is asked."""
+
+    set: str
+    prompt: str
+    answer: Answer
+    tools: tuple[Tool, ...]
+
+
+def seal_dev(seal: Seal, count: int, tools: int) -> list[Asked]:
+    """Requests of the dev split, each among so many tools."""
+    rng = random.Random(5)
+    found = seal.requests("dev")
+    rng.shuffle(found)
+    asked: list[Asked] = []
+    for each in found[:count]:
+        listed = {call.name: seal.tools[call.name] for call in each.calls}
+        while len(listed) < tools:
+            name = rng.choice(list(seal.tools))
+            listed.setdefault(name, seal.tools[name])
+        shuffled = list(listed.values())
+        rng.shuffle(shuffled)
+        turn = Turn((Message("user", (TextPart(each.request),)),), tuple(shuffled), seed=rng.randbytes(8))
+        told = rendered(Scene(turn, Answer(tuple(each.calls)), ""))
+        assert told is not None
+        asked.append(Asked("seal_one" if len(each.calls) == 1 else "seal_several", told[0], Answer(tuple(each.calls)), turn.tools))
+    return asked
+
+
+def held_out(sources: Sources, count: int) -> list[Asked]:
+    """Scenes with families that were held out."""
+    scenes, rng = scenes_of(sources._replace(held_out=True, seal=None)), random.Random(11)
+    asked: list[Asked] = []
+    while len(asked) < count:
+        for scene in scenes.group(rng):
+            told = rendered(scene)
+            if told is not None and scene.what != "chat":
+                asked.append(Asked(scene.what, told[0], scene.answer, scene.turn.tools))
+    return asked
+
+
+def same(one: JSONValue, other: JSONValue) -> bool:
+    """Whether two values mean the same."""
+    return _plain(one) == _plain(other)
+
+
+def _plain(value: JSONValue) -> JSONValue:
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, int | float):
+        return float(value)
+    if isinstance(value, str):
+        return re.sub(r"\s+", " ", value.strip().strip(".").lower())
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return {key: _plain(each) for key, each in sorted(value.items())}
+
+
+def calls_in(text: str, tools: tuple[Tool, ...]) -> list[ToolCall]:
+    """The calls of an answer, as toolspeak reads them."""
+    try:
+        whole = json.loads(text)
+        return [ToolCall(each["name"], each["arguments"]) for each in whole["calls"]]
+    except (ValueError, KeyError, TypeError):
+        return [ToolCall(each.name, each.arguments or {}) for each in parse(text, tools).calls]
+
+
+def judged(asked: Asked, text: str) -> tuple[bool, bool]:
+    """Whether the right tools are called, and whether all is right."""
+    found = calls_in(text, asked.tools)
+    names = Counter(call.name for call in found) == Counter(call.name for call in asked.answer.calls)
+    key = lambda call: json.dumps([call.name, _plain(call.arguments)], sort_keys=True)  # noqa: E731
+    return names, sorted(map(key, found)) == sorted(map(key, asked.answer.calls))
+
+
+def main() -> None:
+    """Measure adapters and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    add = parser.add_argument
+    add("adapters", nargs="+")
+    add("--weights", required=True)
+    add("--seal", required=True)
+    add("--count", type=int, default=600)
+    add("--device", default="cuda")
+    add("--out", default="")
+    asked = parser.parse_args()
+    kind = torch.bfloat16 if asked.device == "cuda" else torch.float32
+    coder = tokenizer(Path(asked.weights))
+    weights = load(Path(asked.weights), asked.device, kind)
+    model = Model(weights)
+    sources = Sources(Path(asked.weights), Path(asked.seal))
+    cases = [*held_out(sources, asked.count), *seal_dev(Seal(Path(asked.seal)), asked.count // 2, 8)]
+    prompts = [coder.encode(each.prompt, add_special_tokens=False).ids for each in cases]
+    for name in asked.adapters:
+        changed = {each: weights[each] for each in linear_names()} if name == "none" else restored(weights, Path(name))
+        answers = [coder.decode(ids) for ids in model.decode(prompts, changed, coder.token_to_id(END), 200)]
+        counts: dict[str, list[int]] = {}
+        wrong: list[dict[str, object]] = []
+        for case, text in zip(cases, answers, strict=True):
+            right_names, right = judged(case, text)
+            row = counts.setdefault(case.set, [0, 0, 0])
+            row[0] += 1
+            row[1] += right_names
+            row[2] += right
+            if not right:
+                wrong.append({"set": case.set, "prompt": case.prompt[-400:], "said": text, "right": [(call.name, call.arguments) for call in case.answer.calls]})
+        for set_, (count, names, right) in sorted(counts.items()):
+            print(f"{name:24} {set_:14} n={count:4} names={names / count:6.1%} all={right / count:6.1%}", flush=True)
+        if asked.out:
+            Path(asked.out).write_text(json.dumps(wrong, ensure_ascii=False, indent=1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""Looks whether the families share names or wordings with a public test, so that they can be told apart from it.
+
+    python -m training.overlap FOLDER_OF_BFCL_DATA
+
+Nothing is learned from the test here; what is found is taken out of the families by hand. Above: nothing. Below: `family`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+
+from .family import families
+
+#: So many words in a row, and it is no chance.
+_ROW = 7
+
+
+def _rows(text: str) -> set[str]:
+    words = re.findall(r"[a-z']+|\{", re.sub(r"\{[\w.]+\}|[\d.,%$]+", " { ", text.lower()))
+    return {" ".join(words[at : at + _ROW]) for at in range(len(words) - _ROW + 1)}
+
+
+def main(folder: Path) -> None:
+    """Print what is shared."""
+    names: set[str] = set()
+    wordings: set[str] = set()
+    for file in folder.glob("*.json"):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            entry = json.loads(line)
+            names |= {each["name"].replace(".", "_").lower() for each in entry.get("function", [])}
+            wordings |= {row for turn in entry.get("question", []) for each in turn for row in _rows(each["content"])}
+    for family in families():
+        same = [name for name in family.names if name.replace(".", "_").lower() in names]
+        alike = [request for request in family.requests if _rows(request) & wordings]
+        if same or alike:
+            print(family.key, "| names:", ", ".join(same), "| wordings:", *alike, sep="\n    " if alike else " ")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
