@@ -406,3 +406,22 @@ def test_a_native_request_says_that_one_call_is_enough(parallel: bool, told: boo
     profile = Profile(capability="openai", parallel=parallel)
     request = asking(settings=Settings(), profile=profile).request("native")
     assert request.tool_choice == ToolChoice(parallel=told)
+
+
+@pytest.mark.requirement("R-F47")
+def test_what_is_ours_in_a_request_is_told_from_what_is_the_callers():
+    ours = asking(tools=(PING,)).request("inline").options
+    assert (bool(ours.stop), ours.dispensable) == (True, ("stop",))
+    theirs = asking(tools=(PING,), options=Options(stop=("x",))).request("inline").options
+    assert theirs.dispensable == ()
+    single = asking(
+        tools=(PING,), choice=ToolChoice(parallel=False), settings=Settings(), profile=Profile(capability="openai")
+    )
+    assert single.request("native").options.dispensable == ("parallel_tool_calls",)
+
+
+def test_without_a_system_role_the_user_says_what_the_system_says_in_a_final_request():
+    messages = (Message("system", (TextPart("Be brief."),)), user("Hi"))
+    asked = asking(messages, profile=Profile(system_role=False)).request("final")
+    assert [message.role for message in asked.messages] == ["user"]
+    assert "Be brief." in asked.messages[0].text

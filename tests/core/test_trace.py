@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from toolspeak.core.events import Candidate
-from toolspeak.core.model import Message, Note, Request, TextPart, Usage
+from toolspeak.core.model import Message, Note, Request, TextPart, ToolCall, Usage
 from toolspeak.core.recovery import Fault
 from toolspeak.core.trace import AttemptTrace, Trace, TracedReply
 
@@ -96,3 +96,12 @@ def test_a_reply_of_which_nothing_was_recorded_says_so():
 def test_a_trace_survives_storage():
     trace = Trace("inline", "r", "w", (REFUSED, CALLED), 7, "why")
     assert msgspec.json.decode(msgspec.json.encode(trace), type=Trace) == trace
+
+
+def test_a_reply_is_a_message_of_the_next_request():
+    call = ToolCall("f", {}, "c")
+    reply = TracedReply(text="Hi", reasoning="hm", calls=(call,))
+    assert reply.message == Message("assistant", (TextPart("Hi"),), "hm", (call,))
+    assert TracedReply(text=" \n").message == Message("assistant")
+    own = Message("assistant", protocol="anthropic")
+    assert TracedReply(text="Hi", own=own).message is own
