@@ -128,7 +128,7 @@ def test_an_mcp_tool_runs_if_the_configuration_calls_it_read_only(tmp_path: Path
     pytest.importorskip("mcp", reason="the package mcp is not installed")
     program = Path(__file__).parent.parent / "tools" / "mcp_sdk_server.py"
     file = tmp_path / "servers.json"
-    shop = {"command": sys.executable, "args": [str(program), "stdio"], "read_only": ["add"]}
+    shop = {"command": sys.executable, "args": [str(program), "stdio"], "readOnly": ["add"]}
     file.write_text(json.dumps({"mcpServers": {"shop": shop, "other": {"command": "nobody-starts-this"}}}))
     asked: list[Request] = []
 
