@@ -57,6 +57,7 @@ class Scanner(Standing):
         self._run: Run | None = None
         self._closed = False
         self._mended = False  # the text held what no encoding can carry
+        self._unopened = False  # thinking was closed that nobody had opened
         self._ending = ""  # a token that ends the answer, if nothing follows
         self._owed = ""  # the closer of a block that text followed the call in
         self._label = ""  # a word that may stand between the mark and the thinking
@@ -411,7 +412,8 @@ class Scanner(Standing):
         return pos + len(rest) if rest == self._label else self._text(buf, pos, final)
 
     def _end_reasoning(self, end: int) -> int:
-        if not self._reasoning:
+        if not self._reasoning and not self._unopened:
+            self._unopened = True
             self._desk.note("reasoning_unopened")
         self._reasoning = False
         self._fence = ""  # a fence or a tick inside the thinking does not reach behind it

@@ -64,6 +64,10 @@ class ValuePlace(msgspec.Struct):
     open_ended: bool = False
 
 
+#: Tags of other names mean nothing in a value, unless one closes it.
+_MEANT = PARAMETER_TAGS | CALL_ENDS | {"arg_key", "|close|", "|open|"}
+
+
 class TagValue(Steps):
     """One value. When it is `done`, `ended_by` is the tag that ended it, at the position that `feed` answered."""
 
@@ -79,6 +83,7 @@ class TagValue(Steps):
         self._typed = typed
         self._own_line = False
         self._quoted: Counter[str] = Counter()  # tags of quoted calls that are still open
+        self._quoted_calls = 0  # how many of them carry a call
         self._text: list[str] = []
         self._phase: Callable[[str, int, bool], int] = self._lead if flows else self._hold
 
@@ -129,7 +134,7 @@ class TagValue(Steps):
 
     @property
     def _quotes_call(self) -> bool:
-        return any(self._quoted[name] for name in CALL_TAGS)
+        return self._quoted_calls > 0
 
     def _may_quote(self, name: str, closing: bool) -> bool:
         """Whether a tag of this name belongs to a call that is quoted in the value."""
@@ -149,7 +154,9 @@ class TagValue(Steps):
             return MORE
         if not isinstance(tag, int) and (closing or tag.kind == "open"):
             mention = name in CALL_TAGS and not closing and not (tag.value or tag.attributes)
-            self._quoted[name] += 0 if mention else -1 if closing else 1
+            more = 0 if mention else -1 if closing else 1
+            self._quoted[name] += more
+            self._quoted_calls += more if name in CALL_TAGS else 0
             self.quotes = self.quotes or not mention
         return pos + 1
 
@@ -204,9 +211,11 @@ class TagValue(Steps):
             if found is None:
                 return len(buf)
             at = found.start()
-            if buf[at] != "<" or buf.startswith("!", at + 1) or self._ends(buf, at, final) is not None:
+            if buf[at] != "<" or buf.startswith("!", at + 1):
                 return at
-            if self._may_quote(*lex_name(buf, at)[:2]):
+            name, closing, end = lex_name(buf, at)
+            matters = end == len(buf) or name in _MEANT or name in (self._closer, self._place.own)
+            if matters and (self._ends(buf, at, final) is not None or self._may_quote(name, closing)):
                 return at
             at += 1
 
