@@ -35,7 +35,7 @@ from .probe import Probes
 from .probe_store import ProbeStore, Stored
 from .protocols.said import message_of
 from .reach import Model, reach
-from .state import MemoryState, State
+from .state import SharedState, State
 from .turn import AnyTurn, error_after
 from .turn_maker import TurnMaker, checked_templates
 from .upstreams.seam import DEADLINE
@@ -211,7 +211,9 @@ class AsyncClient:
         self._settings = _changed(config.settings_for(str(self._reached)), settings)
         memory: State = state if state is not None else _state_of(config)
         # What `toolspeak probe` found is in the state file; what is found here is kept where everything else is.
-        self._probes = Probes(known, ProbeStore(memory, None if memory is state else config.state()))
+        near = None if memory is state else config.state(near=True)
+        found = ProbeStore(near) if near is not None and isinstance(memory, SharedState) else ProbeStore(memory, near)
+        self._probes = Probes(known, found)
         secret = config.secret(memory).reveal().encode()
         self._turns = TurnMaker(self._reached, known, memory, secret, own, self._probes)
         self._tenant = tenant
@@ -295,9 +297,9 @@ def _plugins(allow: str) -> Plugins:
 
 
 def _state_of(config: Config) -> State:
-    """The state file that somebody has named; nobody expects a library to write into a file by itself."""
-    named = any(setting.value for setting in config.shown() if setting.name == "state_file")
-    return config.state() if named else MemoryState()
+    """The store or the state file that somebody has named; nobody expects a library to write into a file by itself."""
+    named = {setting.name for setting in config.shown() if setting.value}
+    return config.memory() if "store" in named or "state_file" not in named else config.state()
 
 
 def _seconds(timeout: float | None) -> float | None:
