@@ -11,7 +11,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from tests.agents import Held, agent, calling, content, kinds, look, model, run, sender
+from tests.agents import Endless, Held, agent, calling, content, kinds, look, model, run, sender
 from toolspeak import (
     Agent,
     AsyncAgent,
@@ -194,6 +194,17 @@ def test_the_time_of_a_task_ends_its_tools_and_leads_to_a_summary():
         upstream = model(calling(ToolCall("hold", {})), "Too late.")
         result = await agent(upstream, Held(), max_seconds=0.2).run("Hold on.")
         assert result.content == "Too late."
+        assert "limit_seconds" in [note.code for note in result.notes]
+
+    run(main())
+
+
+@pytest.mark.requirement("F1")
+def test_a_model_that_speaks_beyond_the_time_is_asked_for_a_summary():
+    async def main() -> None:
+        upstream = model(Endless("It is prob"), "I had no time.")
+        result = await agent(upstream, look, max_seconds=0.2).run("Find it.")
+        assert (result.content, result.status) == ("I had no time.", "complete")
         assert "limit_seconds" in [note.code for note in result.notes]
 
     run(main())

@@ -31,9 +31,22 @@ from .core.events import Event, ReasoningDelta, Reply, TextDelta, fold
 from .core.model import JSONValue, ToolResult
 from .core.neutral import one_line
 from .core.record import Answer, Entry
-from .core.rounds import Ask, Cancelled, Execute, Executed, Failed, Finished, Heard, Limits, Planned, Ran, Rounds
+from .core.rounds import (
+    Ask,
+    Cancelled,
+    Execute,
+    Executed,
+    Failed,
+    Finished,
+    Heard,
+    Limits,
+    Planned,
+    Ran,
+    Rounds,
+    TimeUp,
+)
 from .core.trace import TracedReply
-from .errors import ToolDenied, ToolspeakError
+from .errors import ToolDenied, ToolspeakError, UpstreamTimeout
 from .journal import Journal
 from .tools.approval import Approval
 from .tools.base import CallContext, Executable
@@ -161,19 +174,25 @@ class Work:
             heard = getattr(error, "reply", None)
             partial = heard if isinstance(heard, Reply) else self._partial()
             self._events = []
+            partial = msgspec.structs.replace(partial, failure=None) if partial else None
+            if limit is not None and isinstance(error, UpstreamTimeout) and self._loop.time() >= (deadline or 0.0):
+                return TimeUp(partial)
             _log.warning("round %d failed: %s", ask.number, one_line(str(error), _MOST_LOGGED))
-            return Failed(str(error), msgspec.structs.replace(partial, failure=None) if partial else None)
+            return Failed(str(error), partial)
         self._events = []
         _log_reply(ask, reply)
         return reply
 
     async def _show(self, batch: list[Event]) -> None:
+        text = ""
         for event in batch:
             if isinstance(event, TextDelta):
+                text += event.text
                 self._tell(TextPiece(event.text))
-                await committed(self._journal.stream(event.text))
             elif isinstance(event, ReasoningDelta):
                 self._tell(ThoughtPiece(event.text))
+        if text:
+            await committed(self._journal.stream(text))
 
     # ---- running
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toolspeak import Candidate, Failure, Message, Note, Reply, TextPart, Tool, ToolCall, ToolResult, Usage, UsageError
 from toolspeak.core.events import FinishReason
 from toolspeak.core.record import Answer, CallRecord, Entry, Round
-from toolspeak.core.rounds import Ask, Cancelled, Execute, Executed, Failed, Finished, Limits, Ran, Rounds
+from toolspeak.core.rounds import Ask, Cancelled, Execute, Executed, Failed, Finished, Limits, Ran, Rounds, TimeUp
 from toolspeak.core.trace import Trace, TracedReply
 
 LOOK = Tool("look", parameters={"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]})
@@ -43,7 +45,7 @@ def _results(execute: Execute, content: str = "found") -> Executed:
     return Executed(tuple(Ran(ToolResult(each.call.id, content, each.call.name), 0.5) for each in execute.calls))
 
 
-def _asks(rounds: Rounds, heard: Reply | Executed, now: float = 0.0) -> Ask:
+def _asks(rounds: Rounds, heard: Reply | Executed | TimeUp, now: float = 0.0) -> Ask:
     action = rounds.feed(heard, now)
     assert isinstance(action, Ask)
     return action
@@ -239,6 +241,16 @@ def test_tokens_and_time_are_limits_too(limits: Limits, now: float, code: str):
     execute = _executes(rounds, _calls(_look()))
     assert _asks(rounds, _results(execute), now).summary
     assert _codes(_ends(rounds, _calls(_look(), text="That was all."))) == [code]
+
+
+@pytest.mark.requirement("F1")
+def test_an_answer_that_takes_too_long_is_followed_by_a_summary():
+    rounds = _rounds(limits=Limits(seconds=60))
+    rounds.start()
+    asked = _asks(rounds, TimeUp(Reply("It is prob", usage=Usage(1, 1), requests=1)), 61.0)
+    assert asked.summary
+    answer = _ends(rounds, _says("I had no time."))
+    assert (answer.content, answer.requests, _codes(answer)) == ("I had no time.", 2, ["limit_seconds"])
 
 
 def test_below_its_limits_the_loop_goes_on():
@@ -447,6 +459,44 @@ def test_a_final_answer_that_lacks_something_says_so(reply: Reply, codes: list[s
     rounds = _rounds()
     rounds.start()
     assert _codes(_ends(rounds, reply)) == codes
+
+
+_NAMES = st.sampled_from(["look", "send", "fly", "theirs"])
+_MADE = st.builds(ToolCall, _NAMES, st.sampled_from([{}, {"at": "a"}, {"at": "b"}]), st.sampled_from(["", "a", "b"]))
+_REPLIES = st.builds(_calls, text=st.sampled_from(["", "Hm."])).flatmap(
+    lambda reply: st.lists(_MADE, max_size=4).map(lambda made: msgspec.structs.replace(reply, calls=tuple(made)))
+)
+
+
+@given(st.lists(st.tuples(_REPLIES, st.sampled_from(["found", "nothing"])), max_size=12), st.integers(1, 6), st.data())
+def test_whatever_happens_it_ends_and_every_call_has_one_result_and_an_id_of_its_own(
+    turns: list[tuple[Reply, str]], most: int, data: st.DataObject
+):
+    rounds = _rounds(limits=Limits(rounds=most), theirs=[Tool("theirs")])
+    action: object = rounds.start()
+    summaries = 0
+    for reply, content in turns:
+        if isinstance(action, Finished):
+            break
+        assert isinstance(action, Ask)
+        summaries += action.summary
+        action = rounds.feed(Cancelled() if data.draw(st.integers(0, 9)) == 0 else reply)
+        if isinstance(action, Execute):
+            for planned in data.draw(st.permutations(action.calls)):
+                rounds.started(planned.call.id)
+                rounds.ran(Ran(ToolResult(planned.call.id, content)))
+            action = rounds.feed(Executed())
+    if not isinstance(action, Finished):
+        action = rounds.feed(Cancelled())
+    assert isinstance(action, Finished)
+    answer = action.answer
+    assert summaries <= 1
+    assert len(answer.rounds) <= most
+    records = [record for made in answer.rounds for record in made.calls]
+    ids = [record.call.id for record in records] + [call.id for call in action.handed]
+    assert len(set(ids)) == len(ids)
+    assert all(record.result is not None and record.result.id == record.call.id for record in records)
+    assert all(record.call.name != "theirs" for record in records)
 
 
 def test_an_answer_can_be_written_down_and_read_again():

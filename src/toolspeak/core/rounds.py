@@ -7,6 +7,7 @@ tools, asks for a summary.
     state        told                   says
     asking       Reply with calls       Execute
     asking       Reply without          Finished
+    asking       TimeUp                 Ask for a summary
     running      Executed               Ask; Ask for a summary; Finished
     summarising  Reply                  Finished
     any          Cancelled, Failed      Finished, with what there is
@@ -48,6 +49,7 @@ __all__ = [
     "Planned",
     "Ran",
     "Rounds",
+    "TimeUp",
 ]
 
 #: So many rounds end every honest task; a model that needs more goes in circles.
@@ -62,6 +64,7 @@ _REPEATED = (
     "Calling it again will not change that. Do something else, or answer with what is known."
 )
 _CUT = "This call was cut off by the length limit and was not run. Make it again, shorter or in parts."
+_TIME = "the time is over"
 _SUMMARISE = (
     "Stop here: {why}. No tool can be used any more. "
     "Say in a few sentences what was done, what was found, and what is still open."
@@ -101,6 +104,12 @@ class Cancelled(msgspec.Struct, frozen=True):
     why: str = "cancelled"
 
 
+class TimeUp(msgspec.Struct, frozen=True):
+    """The time is over in the middle of an answer, which comes to nothing. `reply`: what there was of it."""
+
+    reply: Reply | None = None
+
+
 class Failed(msgspec.Struct, frozen=True):
     """It cannot go on. `reply`: what had come of the answer under way."""
 
@@ -108,7 +117,7 @@ class Failed(msgspec.Struct, frozen=True):
     reply: Reply | None = None
 
 
-Heard: TypeAlias = Reply | Executed | Cancelled | Failed
+Heard: TypeAlias = Reply | Executed | TimeUp | Cancelled | Failed
 
 
 # ---- what the machine says
@@ -252,6 +261,10 @@ class Rounds:
                 for each in ran:
                     self.ran(each)
                 return self._executed(now)
+            case TimeUp(reply):
+                self._expect("asking")
+                self._account(reply)
+                return self._ask(self._stop_for("limit_seconds", _TIME))
             case _ if heard.failure is not None:
                 return self._stopped("failed", Note("failed", heard.failure.message), heard)
             case _:
@@ -284,10 +297,11 @@ class Rounds:
         allowed = tuple(self._planned(record) for record in records if record.result is None)
         return Execute(self._open, allowed, len(self._rounds) + 1, self._tainted, _unmarked(reply))
 
-    def _account(self, reply: Reply) -> None:
-        self._usage += reply.usage
-        self._requests += reply.requests
-        self._notes += reply.notes
+    def _account(self, reply: Reply | None) -> None:
+        if reply is not None:
+            self._usage += reply.usage
+            self._requests += reply.requests
+            self._notes += reply.notes
 
     def _planned(self, record: CallRecord) -> Planned:
         key = self._unsure.get(_key(record.call))
@@ -386,13 +400,13 @@ class Rounds:
             (self._repeats >= REPEATS_ENDED, "loop_broken", "the same calls gave the same results again and again"),
             (len(self._rounds) >= limits.rounds, "limit_rounds", f"{limits.rounds} rounds have been made"),
             (limits.tokens is not None and spent >= limits.tokens, "limit_tokens", f"{spent} tokens are used up"),
-            (deadline is not None and now >= deadline, "limit_seconds", "the time is over"),
+            (deadline is not None and now >= deadline, "limit_seconds", _TIME),
         ]
-        for is_reached, code, why in reached:
-            if is_reached:
-                self._notes.append(Note(code, f"{why}; the answer is a summary"))
-                return why
-        return ""
+        return next((self._stop_for(code, why) for is_reached, code, why in reached if is_reached), "")
+
+    def _stop_for(self, code: str, why: str) -> str:
+        self._notes.append(Note(code, f"{why}; the answer is a summary"))
+        return why
 
     # ---- the end
 
@@ -405,8 +419,7 @@ class Rounds:
 
     def _stopped(self, status: AnswerStatus, note: Note, reply: Reply | None) -> Finished:
         self._expect("new", "asking", "running", "summarising")
-        if reply is not None:
-            self._account(reply)
+        self._account(reply)
         self._close_round()
         self._notes.append(note)
         content, reasoning = (reply.text, reply.reasoning) if reply is not None else ("", "")
