@@ -501,7 +501,7 @@ class Engine:
             contract_tokens=self._asking.contract_tokens,
             why_no_call="" if self._gate.passed else self._why_no_call(),
             policy=self._plan.policy,
-            nonce=self._asking.nonce or "",
+            nonce="" if self._plan.kind == "pass" else self._asking.nonce or "",
         )
         # What did not help was not what the upstream refused.
         learned = () if failure is not None else tuple(self._conceded)

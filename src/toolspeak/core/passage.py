@@ -120,5 +120,5 @@ class Passage:
             self._usage,
         )
         no_call = "" if self._called else _NO_CALL
-        trace = Trace(plan.kind, plan.rule, plan.why, (attempt,), why_no_call=no_call)
+        trace = Trace(plan.kind, plan.rule, plan.why, (attempt,), why_no_call=no_call, policy=plan.policy)
         return Outcome(_FIRST, (), self._failure, trace)
