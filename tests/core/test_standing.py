@@ -213,3 +213,27 @@ def test_without_tools_an_object_that_is_cut_is_a_call_only_with_arguments():
 def test_a_chunk_is_a_text():
     with pytest.raises(UsageError, match="a chunk must be a text"):
         Scanner().feed(b"x")  # type: ignore[arg-type]
+
+
+NOBODY = '{"name":"nobody","arguments":{}}'
+LONG = "a" * 2 * MAX_UNKNOWN
+
+
+@pytest.mark.requirement("B7")
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        (f"<tool_call>{NOBODY}</tool_call>{LONG}{CALL}", 1),
+        (f"<tool_call>[{NOBODY},{OBJECT}]</tool_call>{LONG}", 1),
+        (f"<tool_call>[{NOBODY},{OBJECT}{' ' * len(LONG)}]</tool_call>", 1),
+        (f'<tool_call>[{NOBODY},{{"name":"write_file","arguments":{{"content":"{LONG}"}}}}]</tool_call>', 1),
+        (f"<tool_call>[{NOBODY},{NOBODY},{OBJECT}]</tool_call>{LONG}", 1),
+        (f"<tool_call>{OBJECT}}}}}</tool_call>", 1),
+    ],
+    ids=["closed", "known behind it", "spaces behind the known", "a long known one", "two unknown", "two closers"],
+)
+def test_what_follows_an_unknown_call_is_read_however_long_it_is(text: str, calls: int):
+    reply = fold(scan([text]))
+    assert len(reply.calls) == calls
+    assert fold(scan([text[at : at + 5] for at in range(0, len(text), 5)])) == reply
+    assert fold(scan([text[at : at + 1000] for at in range(0, len(text), 1000)])) == reply
