@@ -16,7 +16,7 @@ ARGS          ?=
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow test-load test-api check docs format bench bench-proxy fuzz mutate test-system test-clients clean lock
+.PHONY: help setup run test test-slow test-load test-api check docs format bench bench-proxy fuzz mutate test-system test-clients test-mcp clean lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ test-system: $(STAMP) ## install the system packages (browser, bubblewrap, Postg
 
 test-clients: $(STAMP) ## install real clients below .clients and let each use the proxy; needs the package indexes
 	@$(BIN)/python -m tests.clients_b.run $(CLIENTS_ARGS)
+
+test-mcp: $(STAMP) ## run the MCP conformance suite against our client; needs the package indexes
+	@$(BIN)/python -m tests.mcp_conformance.run $(MCP_ARGS)
 
 lock: ## resolve the dependencies again (needs uv)
 	@sh scripts/lock $(LOCK)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
 import threading
@@ -176,20 +177,92 @@ def test_nobody_there_is_told():
     assert problem.startswith("the MCP server `gone`")
 
 
+class Session(BaseHTTPRequestHandler):
+    """A small server that forgets its sessions when it is told to."""
+
+    protocol_version = "HTTP/1.1"
+    session = "one"
+    starts = 0
+
+    def do_POST(self) -> None:
+        message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        kind, method = type(self), message.get("method")
+        if method == "initialize":
+            kind.starts += 1
+            result = {
+                "protocolVersion": "2025-06-18",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "s", "version": "1"},
+            }
+        elif method == "tools/list":
+            result = {"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}
+        else:
+            result = {"content": [{"type": "text", "text": "here"}]}
+        if method == "server/discover" or (method != "initialize" and self.headers["mcp-session-id"] != kind.session):
+            self.answer(404, b"")
+        elif "id" not in message:
+            self.answer(202, b"")
+        else:
+            self.answer(200, json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode())
+
+    def do_GET(self) -> None:
+        self.answer(405, b"")
+
+    do_DELETE = do_GET
+
+    def answer(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("mcp-session-id", self.session)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.mark.requirement("R-F33")
+def test_a_session_that_the_server_has_forgotten_is_begun_again():
+    handler = type("Session", (Session,), {})
+    clock = [100.0]
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+
+        async def scenario() -> None:
+            spec = McpServer("web", url=f"http://127.0.0.1:{server.server_address[1]}/mcp", timeout=20)
+            async with McpServers([spec], MemoryState(), clock=lambda: clock[0]) as servers:
+                (echo,) = await servers.start()
+                assert (await run(echo)).content == "here"
+                handler.session = "two"
+                with pytest.raises(ToolError, match="the MCP server `web` failed during the call of `echo`"):
+                    await run(echo)
+                with pytest.raises(ToolError, match="is started again in"):
+                    await run(echo)
+                clock[0] += 1
+                assert (await run(echo)).content == "here"
+
+        asyncio.run(asyncio.wait_for(scenario(), 60))
+        server.shutdown()
+    assert handler.starts == 2
+
+
 @pytest.mark.requirement("R-F33")
 def test_a_server_that_goes_away_over_http_is_an_error_of_the_call():
     with subprocess.Popen([sys.executable, "-I", SDK, "http"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         port = int(process.stdout.readline())
+        clock = [100.0]
 
         async def scenario() -> None:
             server = McpServer("sdk", url=f"http://127.0.0.1:{port}/mcp", timeout=20)
-            async with McpServers([server], MemoryState()) as servers:
+            async with McpServers([server], MemoryState(), clock=lambda: clock[0]) as servers:
                 tools = {each.tool.name: each for each in await servers.start()}
                 process.kill()
                 process.wait()
                 for _ in range(2):
-                    with pytest.raises(ToolError, match="the MCP server `sdk`"):
+                    with pytest.raises(ToolError, match=r"the MCP server `sdk` (ended|failed|cannot be reached)"):
                         await run(tools["sdk__add"], a=1, b=2)
+                    clock[0] += 60
 
         asyncio.run(asyncio.wait_for(scenario(), 60))

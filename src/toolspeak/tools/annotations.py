@@ -16,7 +16,7 @@ import msgspec
 from ..core.model import JSONObject, JSONValue
 from ..errors import UsageError
 
-__all__ = ["converted", "described", "plain", "schema_of", "schemas_of"]
+__all__ = ["converted", "described", "plain", "schemas_of"]
 
 #: Where the parts of a schema that are used by name stand.
 _REFERENCE = "#/$defs/{name}"
@@ -39,12 +39,6 @@ def schemas_of(types: Mapping[str, Any], where: str) -> tuple[dict[str, JSONObje
                 )
         found[name] = schema
     return found, definitions
-
-
-def schema_of(kind: Any, where: str) -> JSONObject:
-    """One schema with its definitions inside."""
-    schema, shared = _schema(kind, where)
-    return {**schema, "$defs": shared} if shared else schema
 
 
 def _schema(kind: Any, where: str) -> tuple[JSONObject, JSONObject]:

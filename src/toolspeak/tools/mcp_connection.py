@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from importlib import import_module
+from importlib.metadata import version
 from typing import TYPE_CHECKING, cast
 
 from ..core.model import JSONObject
@@ -36,6 +37,9 @@ _MOST_PAGES = 64
 _CLOSING = 10.0
 #: How the SDK says that there is no connection any more.
 _CLOSED = -32000
+#: Errors of a request that the connection has survived: no such method, bad parameters. Over HTTP, any other may be the
+#: transport's own: nobody there, or a session that the server has forgotten.
+_OF_THE_REQUEST = (-32601, -32602)
 #: Characters of a server's own words in an error.
 _MOST_WORDS = 1000
 
@@ -158,11 +162,9 @@ class Connection:
         from mcp.client import Client
         from mcp_types import Implementation
 
-        from .. import __version__
-
         return Client(
             await self._transport(stack),
-            client_info=Implementation(name="toolspeak", version=__version__),
+            client_info=Implementation(name="toolspeak", version=version("toolspeak")),
             message_handler=self._heard,
             cache=None,
         )
@@ -211,6 +213,8 @@ class Connection:
         if isinstance(inner, MCPError):
             if inner.code == _CLOSED or self._child.ended.is_set():
                 return self._lost(f"ended during {what}")
+            if self._server.url and inner.code not in _OF_THE_REQUEST:
+                return self._lost(f"failed during {what}: {inner.message[:_MOST_WORDS]}")
             return ToolError(f"the MCP server `{self._server.name}` refused {what}: {inner.message[:_MOST_WORDS]}")
         if isinstance(inner, FileNotFoundError):
             return self._lost(f"cannot be started: there is no `{self._server.command or self._server.cwd}`")

@@ -129,7 +129,8 @@ def run_process(
         start_new_session=True,
         bufsize=0,
     )
-    with process:
+    assert process.stdout is not None
+    with process.stdout:
         return _Watch(process, limits, stop, emit, first).through()
 
 
@@ -167,7 +168,9 @@ class _Watch:
             finally:
                 self._end(selector)
         text, lost = self._kept.text()
-        return Outcome(text, self._process.returncode, self._ended, lost)
+        # Only the kernel can keep a killed process; it is then nobody's to wait for.
+        code = self._process.returncode
+        return Outcome(text, -signal.SIGKILL if code is None else code, self._ended, lost)
 
     def _goes_on(self, selector: selectors.BaseSelector) -> bool:
         """Wait a little and read; whether there may be more. A command that is done is, whoever holds its output."""
