@@ -36,8 +36,9 @@ _CHAT_WORDS = frozenset(
     " reasoning_effort response_format safety_identifier service_tier store stream_options tool_choice top_logprobs"
     " user verbosity web_search_options".split()
 )
-_SHARED = {
+_SHARED: dict[str, frozenset[str]] = {
     "anthropic": frozenset({"metadata", "service_tier"}),
+    "gemini": frozenset(),
     "ollama": frozenset({"logprobs", "top_logprobs"}),
     "openai_responses": frozenset(
         "metadata prompt_cache_key prompt_cache_retention safety_identifier service_tier store top_logprobs"
@@ -87,9 +88,10 @@ def request_of(
 
 def _with_own(options: Options, protocol: str) -> Options:
     """The options with the fields that only the upstream's protocol knows apart from the others."""
-    if protocol == openai_chat.PROTOCOL or not options.extra:
+    shared = _SHARED.get(protocol)
+    if shared is None or not options.extra:
         return options
-    foreign = _CHAT_WORDS - _SHARED.get(protocol, frozenset()) | ROUTING_FIELDS
+    foreign = _CHAT_WORDS - shared | ROUTING_FIELDS
     own = {key: value for key, value in options.extra.items() if key not in foreign}
     extra = {key: value for key, value in options.extra.items() if key in foreign}
     return msgspec.structs.replace(options, extra=extra, own=own)
