@@ -14,7 +14,7 @@ tools, asks for a summary.
 
 A call that must not run (no such tool, wrong arguments, cut off) is answered with an error result, where the model sees
 it. Rounds that bring nothing new are told to the model and then ended. Pure: the time comes in. Above: `agent`, the
-server's own loop. Below: `record`, `expansion`, `recovery`.
+server's own loop. Below: `round_calls`, `record`, `expansion`.
 """
 
 from __future__ import annotations
@@ -24,16 +24,13 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from ..errors import SchemaError, UsageError
-from .desk import ALWAYS_SIDE_EFFECTS
-from .events import Candidate, Reply
+from ..errors import UsageError
+from .events import Reply
 from .expansion import messages_of
 from .history import has_tool_history
-from .model import JSONObject, Message, Note, TextPart, Tool, ToolCall, ToolChoice, ToolResult, Usage
-from .neutral import shown_name
+from .model import Message, Note, TextPart, Tool, ToolCall, ToolChoice, ToolResult, Usage
 from .record import Answer, AnswerStatus, CallRecord, Entry, Round, answered
-from .recovery import diagnose
-from .schema import ArgumentSchema
+from .round_calls import Judge, answered_with, key_of, unmarked, unsure
 from .trace import TracedReply
 
 __all__ = [
@@ -56,14 +53,11 @@ __all__ = [
 MOST_ROUNDS = 50
 #: A round that only repeats is an accident, two are a habit: then the model is told, and with the next it is over.
 REPEATS_TOLD, REPEATS_ENDED = 2, 3
-#: Names in one error result; the model has been told all of them before.
-_MOST_NAMES = 24
 
 _REPEATED = (
     "Note: this has been called before with the same arguments and gave the same result. "
     "Calling it again will not change that. Do something else, or answer with what is known."
 )
-_CUT = "This call was cut off by the length limit and was not run. Make it again, shorter or in parts."
 _TIME = "the time is over"
 _SUMMARISE = (
     "Stop here: {why}. No tool can be used any more. "
@@ -198,13 +192,12 @@ class Rounds:
         self._history = (*system, *messages_of(entries))
         self._tools = tuple(tools)
         self._theirs = tuple(theirs)
-        self._by_name = {tool.name: tool for tool in (*self._tools, *self._theirs)}
-        self._foreign = frozenset(tool.name for tool in self._theirs)
+        self._judge = Judge(self._tools, self._theirs)
         self._limits = limits or Limits()
         self._tainted = tainted or has_tool_history(self._history)
         self._began = now
         self._ids = {call.id for message in self._history for call in message.calls}
-        self._unsure = _unsure(entries)
+        self._unsure = unsure(entries)
         self._state: _State = "new"
         self._rounds: list[Round] = []
         self._shown: list[Round] = []  # as the model sees them
@@ -295,7 +288,7 @@ class Rounds:
         self._records = {record.call.id: record for record in records}
         self._open = Round(reply.text, tuple(records), reply.reasoning, _carried(reply))
         allowed = tuple(self._planned(record) for record in records if record.result is None)
-        return Execute(self._open, allowed, len(self._rounds) + 1, self._tainted, _unmarked(reply))
+        return Execute(self._open, allowed, len(self._rounds) + 1, self._tainted, unmarked(reply))
 
     def _account(self, reply: Reply | None) -> None:
         if reply is not None:
@@ -304,7 +297,7 @@ class Rounds:
             self._notes += reply.notes
 
     def _planned(self, record: CallRecord) -> Planned:
-        key = self._unsure.get(_key(record.call))
+        key = self._unsure.get(key_of(record.call))
         return Planned(record.call, record.side_effects, key or record.call.id, again=key is not None)
 
     # ---- calls
@@ -312,20 +305,12 @@ class Rounds:
     def _records_of(self, reply: Reply) -> list[CallRecord]:
         """The calls of a reply that are ours, those that must not run with the reason as their result."""
         calls = [msgspec.structs.replace(call, id=self._fresh(call.id)) for call in reply.calls]
-        self._handed = tuple(call for call in calls if call.name in self._foreign)
-        records = [self._record(call) for call in calls if call.name not in self._foreign]
-        for name, why in self._refused(reply):
+        self._handed = tuple(filter(self._judge.is_foreign, calls))
+        records = [self._judge.record(call) for call in calls if not self._judge.is_foreign(call)]
+        for name, why in self._judge.refused(reply):
             call = ToolCall(name, {}, self._fresh(""))
-            records.append(_answered_with(CallRecord(call), why))
+            records.append(answered_with(CallRecord(call), why))
         return records
-
-    def _record(self, call: ToolCall) -> CallRecord:
-        tool = self._by_name.get(call.name)
-        if tool is None:
-            return _answered_with(CallRecord(call), self._no_such_tool(call.name))
-        record = CallRecord(call, side_effects=tool.side_effects or tool.name in ALWAYS_SIDE_EFFECTS)
-        problems = _problems(tool, call.arguments)
-        return _answered_with(record, f"The arguments do not fit: {problems} Nothing was run.") if problems else record
 
     def _fresh(self, given: str) -> str:
         """An id that no call of the conversation has."""
@@ -336,27 +321,6 @@ class Rounds:
             made = f"{name}_{number}"
         self._ids.add(made)
         return made
-
-    def _refused(self, reply: Reply) -> Iterable[tuple[str, str]]:
-        """Names of calls that the model tried and that came to nothing, and why."""
-        for candidate in reply.candidates:
-            if candidate.verdict == "truncated":
-                yield shown_name(candidate.name), _CUT
-            elif candidate.verdict == "invalid":
-                yield shown_name(candidate.name), _unfit(candidate)
-        if reply.calls or any(each.verdict in ("truncated", "invalid") for each in reply.candidates):
-            return
-        fault = diagnose(reply, ToolChoice(), (*self._tools, *self._theirs))
-        if fault is not None and fault.kind == "unknown_tool":
-            yield shown_name(fault.name), self._no_such_tool(fault.name)
-
-    def _no_such_tool(self, name: str) -> str:
-        names = [tool.name for tool in self._tools]
-        shown = ", ".join(f"`{each}`" for each in names[:_MOST_NAMES])
-        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-        return f"There is no tool `{shown_name(name)}`. Nothing was run. " + (
-            f"The tools are {shown}{more}." if names else "There are no tools at all."
-        )
 
     # ---- results
 
@@ -381,7 +345,7 @@ class Rounds:
 
     def _told_of_repeats(self, made: Round) -> Round:
         """The round as the model sees it: with a remark, where it goes in circles."""
-        steps = {(_key(record.call), record.result.content if record.result else "") for record in made.calls}
+        steps = {(key_of(record.call), record.result.content if record.result else "") for record in made.calls}
         self._repeats = self._repeats + 1 if steps <= self._seen else 0
         self._seen |= steps
         if self._repeats < REPEATS_TOLD:
@@ -438,56 +402,6 @@ class Rounds:
             self._requests,
         )
         return Finished(answer, self._handed if status == "complete" else ())
-
-
-# ---- details
-
-
-def _key(call: ToolCall) -> str:
-    """The same for calls that ask for the same."""
-    return f"{call.name} {msgspec.json.encode(call.arguments, order='sorted').decode()}"
-
-
-def _unsure(entries: Iterable[Entry]) -> dict[str, str]:
-    """Calls that change the world and may or may not have done so, with the ids they had."""
-    return {
-        _key(record.call): record.call.id
-        for entry in entries
-        if isinstance(entry, Answer)
-        for made in entry.rounds
-        for record in made.calls
-        if record.side_effects and record.state == "started"
-    }
-
-
-def _answered_with(record: CallRecord, why: str) -> CallRecord:
-    result = ToolResult(record.call.id, why, record.call.name, error=True)
-    return msgspec.structs.replace(record, state="finished", result=result)
-
-
-def _problems(tool: Tool, arguments: JSONObject) -> str:
-    try:
-        found = ArgumentSchema.of(tool.parameters).problems(arguments)
-    except SchemaError:
-        return ""  # nobody can say; the tool itself must
-    return " ".join(f"{problem}." for problem in found)
-
-
-def _unfit(candidate: Candidate) -> str:
-    told = "; ".join(note.detail or note.code for note in candidate.notes) or candidate.reason
-    return f"The arguments do not fit: {told}. Nothing was run."
-
-
-#: Plans in which the upstream calls by itself; a call that stands in its text there has no mark.
-_NATIVE = frozenset({"native", "fallback"})
-
-
-def _unmarked(reply: Reply) -> bool:
-    """Whether a call was found in text, and carried no mark."""
-    if not isinstance(reply, TracedReply) or reply.record is None:
-        return False
-    marked = reply.record.nonce and reply.record.plan not in _NATIVE
-    return not marked and any(each.verdict == "call" and each.dialect != "native" for each in reply.candidates)
 
 
 def _carried(reply: Reply) -> Message | None:
