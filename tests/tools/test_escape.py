@@ -21,8 +21,10 @@ from typing import NamedTuple
 
 import pytest
 
+from toolspeak.errors import ToolError
 from toolspeak.tools.approval import Approval
 from toolspeak.tools.base import CallContext
+from toolspeak.tools.files import file_tools
 from toolspeak.tools.processes import Limits
 from toolspeak.tools.shell import Shell
 
@@ -387,3 +389,32 @@ def test_a_command_dies_with_the_program_that_runs_it(world: World):
         with (world.work / "lock").open() as lock, suppress(OSError):
             fcntl.flock(lock, fcntl.LOCK_EX)  # waits for its end, 60 seconds at most
         assert not held(world)
+
+
+def test_a_planted_bubblewrap_is_not_used(world: World, monkeypatch: pytest.MonkeyPatch):
+    planted = world.work / "bin" / "bwrap"
+    planted.parent.mkdir()
+    planted.write_text("#!/bin/sh\necho OPEN\n")
+    planted.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{planted.parent}{os.pathsep}{os.environ['PATH']}")
+    assert sandboxed(world, "echo inside") == "inside\n"
+    assert "OPEN" in bare(world, "bwrap")
+
+
+def test_the_program_that_runs_the_sandbox_cannot_be_changed_from_inside(world: World, monkeypatch: pytest.MonkeyPatch):
+    """A virtual environment inside the work directory: what is imported later would run outside."""
+    own = world.work / ".venv"
+    own.mkdir()
+    (own / "module.py").write_text("old")
+    command = "echo OPEN > .venv/module.py; rm -rf .venv; cat .venv/module.py"
+    monkeypatch.setattr(sys, "prefix", str(own))
+    shell = Shell(world.work, Approval(yes=True), sandbox="require")
+    said = asyncio.run(shell.run({"command": command}, CallContext())).content
+    assert said.endswith("old")
+    tools = {each.tool.name: each for each in file_tools(world.work)}
+    for path in (".venv/module.py", ".venv/new/module.py", "folder/work/.venv/module.py"):
+        with pytest.raises(ToolError, match=r"belongs to the program|leads out"):
+            asyncio.run(tools["write_file"].run({"path": path, "content": "OPEN"}, CallContext()))
+    assert asyncio.run(tools["read_file"].run({"path": ".venv/module.py"}, CallContext())).content == "old"
+    assert sorted(each.name for each in own.iterdir()) == ["module.py"]
+    assert "OPEN" in bare(world, "echo OPEN > .venv/module.py; cat .venv/module.py")

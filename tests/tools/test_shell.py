@@ -190,7 +190,7 @@ def test_yes_counts_in_the_sandbox_unless_it_has_a_network(tmp_path: Path):
 
 def test_without_bubblewrap_there_is_no_sandbox_and_approval_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     sandboxes._features.cache_clear()  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr("shutil.which", lambda _: None)
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
     try:
         shell = Shell(tmp_path, Approval(yes=True))
         assert shell.problem == "bubblewrap (`bwrap`) is not installed"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
 from secrets import token_hex
 from typing import NamedTuple
@@ -42,10 +42,12 @@ class Confined:
         UsageError: this system cannot open files relative to folders.
     """
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, protected: Iterable[str] = ()) -> None:
         if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
             raise UsageError("file tools need a system that opens files relative to folders", hint="use Linux or macOS")
         self.root = root
+        #: Folders that are never written to, whatever they are called on the way.
+        self._protected = frozenset(_identity(os.stat(path)) for path in protected)
 
     @contextmanager
     def reached(self, path: str, *, create: bool = False) -> Generator[Place]:
@@ -54,7 +56,7 @@ class Confined:
         Raises:
             ToolError: it leads outside, or there is no way.
         """
-        walk = _Walk(self.root, path, create)
+        walk = _Walk(self.root, path, create, self._protected)
         try:
             yield walk.through()
         except OSError as error:
@@ -118,12 +120,13 @@ class Confined:
 class _Walk:
     """From the work directory to a place, one step at a time. All folders on the way are held open."""
 
-    def __init__(self, root: str, path: str, create: bool) -> None:
+    def __init__(self, root: str, path: str, create: bool, protected: frozenset[tuple[int, int]]) -> None:
         if not path or "\0" in path or len(path) > _LONGEST_PATH:
             raise ToolError("a path must be a text that is not empty, holds no NUL and is not too long")
         self._root = root
         self._path = path
         self._create = create
+        self._protected = protected
         self._links = 0
         self._steps = 0
         #: The way back, for `..`; the first is the work directory.
@@ -202,9 +205,15 @@ class _Walk:
                 raise
             os.mkdir(name, 0o777, dir_fd=self._held[-1])
             self._held.append(os.open(name, _FOLDER, dir_fd=self._held[-1]))
+        if self._create and self._protected and _identity(os.fstat(self._held[-1])) in self._protected:
+            raise ToolError(f"`{shown(self._path)}` belongs to the program that runs you and is not written to")
 
     def _outside(self) -> ToolError:
         return ToolError(f"`{shown(self._path)}` leads out of the work directory", hint="use a path inside it")
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 def reason(error: OSError) -> str:

@@ -16,7 +16,7 @@ from .base import Executable
 from .confined import Confined, Place, shown
 from .functions import tool
 from .patterns import matches
-from .sandbox import work_folder
+from .sandbox import own_folders, work_folder
 
 __all__ = ["file_tools"]
 
@@ -44,7 +44,8 @@ def file_tools(work: str | os.PathLike[str], *, write: bool = True, home: str = 
     Raises:
         UsageError: it cannot be a work directory.
     """
-    files = _Files(Confined(work_folder(work, home)))
+    folder = work_folder(work, home)
+    files = _Files(Confined(folder, own_folders(folder)))
     made: list[Executable] = [tool(files.read_file), tool(files.list_files), tool(files.search_files)]
     if write:
         made += [tool(side_effects=True)(files.write_file), tool(side_effects=True)(files.edit_file)]

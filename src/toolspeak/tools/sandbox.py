@@ -10,6 +10,7 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
@@ -21,7 +22,7 @@ import msgspec
 from ..errors import UsageError
 from .seccomp import filter_for
 
-__all__ = ["Inside", "Sandbox", "counts_apart", "environment", "work_folder"]
+__all__ = ["Inside", "Sandbox", "counts_apart", "environment", "own_folders", "work_folder"]
 
 #: The system. Shown where it is; a link stays a link.
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
@@ -73,6 +74,8 @@ class Sandbox(msgspec.Struct, frozen=True):
         """Why there can be no sandbox here; empty when there can."""
         if not _features():
             return "bubblewrap (`bwrap`) is not installed"
+        if _is_within(_program() or "/", (self.work,)):
+            return "the only bubblewrap (`bwrap`) lies in the work directory, where it could be replaced"
         return _tried(self)
 
     @contextmanager
@@ -101,7 +104,8 @@ class Sandbox(msgspec.Struct, frozen=True):
 
     def _arguments(self) -> list[str]:
         features = _features()
-        made = ["bwrap", "--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"]
+        # By its whole name: the work directory may be among those that programs are looked for in.
+        made = [_program() or "bwrap", "--unshare-all", "--unshare-user", "--die-with-parent", "--new-session"]
         made += ["--cap-drop", "ALL", "--hostname", "sandbox"]
         if "--disable-userns" in features:
             made.append("--disable-userns")
@@ -115,6 +119,8 @@ class Sandbox(msgspec.Struct, frozen=True):
         made += [*_sized(features, _SHM_SIZE), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
         made += [*_sized(features, _TMP_SIZE), "--tmpfs", "/tmp", *_sized(features, _TMP_SIZE), "--tmpfs", _HOME]
         made += ["--bind", self.work, self.work, "--chdir", self.work]
+        for path in own_folders(self.work):
+            made += ["--ro-bind", path, path]
         # Bubblewrap covers only parts of /proc, and none where the caller is root: the kernel's own settings
         # (`core_pattern` names a program that the kernel starts as root) could then be written from inside.
         return [*made, "--remount-ro", "/proc", "--remount-ro", "/"]
@@ -165,14 +171,27 @@ def _shown(path: str) -> list[str]:
     return ["--ro-bind-try", path, path]
 
 
+def own_folders(work: str) -> tuple[str, ...]:
+    """The folders inside a work directory that hold this very program: what is changed there would run outside."""
+    package = Path(__file__).resolve().parent.parent
+    own = {os.path.realpath(path) for path in (sys.prefix, sys.exec_prefix, sys.base_prefix, package)}
+    return tuple(sorted(path for path in own if path != work and _is_within(path, (work,))))
+
+
 def _sized(features: frozenset[str], size: int) -> list[str]:
     return ["--size", str(size)] if "--size" in features else []
+
+
+def _program() -> str | None:
+    """Where bubblewrap is: among the system's programs, if it can be found there."""
+    found = shutil.which("bwrap", path=os.pathsep.join(_PATHS)) or shutil.which("bwrap")
+    return os.path.realpath(found) if found else None
 
 
 @lru_cache(maxsize=1)
 def _features() -> frozenset[str]:
     """The options that bubblewrap knows here; none where it is missing."""
-    program = shutil.which("bwrap")
+    program = _program()
     if program is None:
         return frozenset()
     try:
