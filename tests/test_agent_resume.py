@@ -153,14 +153,19 @@ def test_a_model_whose_words_were_cut_off_is_asked_to_go_on():
 
 
 @pytest.mark.requirement("F7", "R-F35", "R-F37")
+@pytest.mark.parametrize("kept", [False, True], ids=["memory", "database"])
 @pytest.mark.parametrize("consent", [None, False, True])
-def test_what_may_have_been_done_is_not_done_again_without_consent(consent: bool | None):
+def test_what_may_have_been_done_is_not_done_again_without_consent(consent: bool | None, kept: bool, tmp_path: Path):
+    if kept:
+        pytest.importorskip("sqlalchemy")
+
     async def main() -> None:
         held = Held(side_effects=True)
         upstream = model(calling(HOLD), calling(HOLD), "Done.")
         answers = iter([True, consent])
         approve = None if consent is None else lambda _: next(answers)
-        one = agent(upstream, held, approve=approve)
+        store = f"sqlite:///{tmp_path}/work.db" if kept else None
+        one = agent(upstream, held, approve=approve, store=store)
         first, _ = await asyncio.gather(one.run("Hold."), _when(held.begun, one))
         held.let_go.set()
         second = await one.resume(first.session)
@@ -170,6 +175,7 @@ def test_what_may_have_been_done_is_not_done_again_without_consent(consent: bool
         assert result is not None
         assert result.error is not bool(consent)
         assert len({context.key for context in held.contexts}) == 1  # the same for what is done again
+        await one.close()
 
     run(main())
 

@@ -374,6 +374,24 @@ def test_a_call_that_may_have_changed_the_world_is_marked_when_it_is_made_again(
     assert [(planned.key, planned.again) for planned in execute.calls] == [("c1", True), ("d2", False), ("d3", False)]
 
 
+@pytest.mark.requirement("F7")
+def test_once_it_has_surely_been_done_nobody_asks_any_more():
+    send = ToolCall("send", {"to": "a"})
+    begun = CallRecord(msgspec.structs.replace(send, id="c1"), "started", side_effects=True)
+    denied = CallRecord(msgspec.structs.replace(send, id="c2"), "finished", True, ToolResult("c2", "no", error=True))
+    before = Answer(rounds=(Round(calls=(begun,)), Round(calls=(denied,))), status="interrupted")
+    rounds = _rounds((*TASK, before))
+    rounds.start()
+    first = _executes(rounds, _calls(send))
+    assert first.calls[0].again
+    _asks(rounds, _results(first))
+    assert not _executes(rounds, _calls(send)).calls[0].again
+    done = Answer(rounds=(Round(calls=(CallRecord(send, "finished", True, ToolResult("", "sent")),)),))
+    later = _rounds((*TASK, before, done))
+    later.start()
+    assert not _executes(later, _calls(send)).calls[0].again
+
+
 # ---- who reads what
 
 

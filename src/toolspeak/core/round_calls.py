@@ -21,7 +21,7 @@ from .recovery import diagnose
 from .schema import ArgumentSchema
 from .trace import TracedReply
 
-__all__ = ["Judge", "answered_with", "key_of", "unmarked", "unsure"]
+__all__ = ["Judge", "answered_with", "key_of", "settles", "unmarked", "unsure"]
 
 #: Names in one error result; the model has been told all of them before.
 _MOST_NAMES = 24
@@ -79,17 +79,23 @@ def key_of(call: ToolCall) -> str:
 
 def unsure(entries: Iterable[Entry]) -> dict[str, str]:
     """Calls that change the world and may or may not have done so, with the ids they had."""
-    return {
-        key_of(record.call): record.call.id
-        for entry in entries
-        if isinstance(entry, Answer)
-        for made in entry.rounds
-        for record in made.calls
-        if record.side_effects and record.state == "started"
-    }
+    found: dict[str, str] = {}
+    answers = (entry for entry in entries if isinstance(entry, Answer))
+    for record in (record for answer in answers for made in answer.rounds for record in made.calls):
+        if record.side_effects and record.state == "started":
+            found[key_of(record.call)] = record.call.id
+        elif settles(record):
+            found.pop(key_of(record.call), None)
+    return found
+
+
+def settles(record: CallRecord) -> bool:
+    """Whether a call has surely been carried out: who makes it again knows that. An error may mean that it was not."""
+    return record.state == "finished" and record.result is not None and not record.result.error
 
 
 def answered_with(record: CallRecord, why: str) -> CallRecord:
+    """A call that does not run, and why."""
     result = ToolResult(record.call.id, why, record.call.name, error=True)
     return msgspec.structs.replace(record, state="finished", result=result)
 

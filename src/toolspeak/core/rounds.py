@@ -30,7 +30,7 @@ from .expansion import messages_of
 from .history import has_tool_history
 from .model import Message, Note, TextPart, Tool, ToolCall, ToolChoice, ToolResult, Usage
 from .record import Answer, AnswerStatus, CallRecord, Entry, Round, answered
-from .round_calls import Judge, answered_with, key_of, unmarked, unsure
+from .round_calls import Judge, answered_with, key_of, settles, unmarked, unsure
 from .trace import TracedReply
 
 __all__ = [
@@ -236,10 +236,11 @@ class Rounds:
     def ran(self, ran: Ran) -> None:
         """A call has a result."""
         self._expect("running")
-        record = self._records[ran.result.id]
-        self._records[ran.result.id] = msgspec.structs.replace(
-            record, state="finished", result=ran.result, seconds=ran.seconds
-        )
+        before = self._records[ran.result.id]
+        record = msgspec.structs.replace(before, state="finished", result=ran.result, seconds=ran.seconds)
+        self._records[ran.result.id] = record
+        if settles(record):
+            self._unsure.pop(key_of(record.call), None)
         if ran.final and self._final is None:
             self._final = ran.result.content
 
