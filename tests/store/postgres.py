@@ -18,6 +18,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psycopg
+from psycopg.sql import SQL, Identifier
+
 #: Users that have no rights anywhere, whichever there is.
 _NOBODIES = ("postgres", "nobody", "daemon")
 #: A test that hangs fails after this.
@@ -92,8 +95,10 @@ class Postgres:
 
     def url(self) -> str:
         name = f"store_{os.getpid()}_{next(self._numbers)}"
-        self._run("createdb", "-h", "127.0.0.1", "-p", str(self.port), "-U", "tester", name)
-        return f"postgresql://tester@127.0.0.1:{self.port}/{name}"
+        place = f"postgresql://tester@127.0.0.1:{self.port}"
+        with psycopg.connect(f"{place}/postgres", autocommit=True) as connection:
+            connection.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
+        return f"{place}/{name}"
 
     def remove(self) -> None:
         self.stop()
