@@ -43,7 +43,7 @@ def test_samples_run_in_order(page: Path):
 
 
 def test_the_first_samples_of_the_readme_give_what_their_comments_say():
-    first, second, *_ = SAMPLE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    first, second, third, *_ = SAMPLE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
     names: dict[str, Any] = {}
     exec(compile(first, "README.md", "exec"), names)  # noqa: S102 - our own documentation
     reply = names["reply"]
@@ -51,6 +51,9 @@ def test_the_first_samples_of_the_readme_give_what_their_comments_say():
     assert [note.code for note in reply.notes] == ["trailing_comma"]
     assert reply.warnings == ("tool calls emulated",)
     exec(compile(second, "README.md", "exec"), names)  # noqa: S102 - our own documentation
+    assert names["result"].content == "Bread costs 3 crowns."
+    assert [record.call.name for record in names["result"].rounds[0].calls] == ["price"]
+    exec(compile(third, "README.md", "exec"), names)  # noqa: S102 - our own documentation
     parsed = names["parsed"]
     assert [(call.name, call.arguments) for call in parsed.calls] == [("get_weather", {"city": "Paris", "days": 3})]
     assert parsed.text.strip() == "Let me look that up."
