@@ -77,6 +77,7 @@ mutate: $(STAMP) ## mutation testing of scanner and lenient JSON; fails below MU
 
 test-system: $(STAMP) ## install the system packages (browser, bubblewrap, PostgreSQL), then test everything
 	@sh scripts/install-system
+	@$(BIN)/python -c 'import playwright' 2>/dev/null || sh scripts/install-group $(VENV) browser
 	@TOOLSPEAK_TEST_SYSTEM=require $(MAKE) --no-print-directory test
 
 test-clients: $(STAMP) ## install real clients below .clients and let each use the proxy; needs the package indexes

@@ -98,6 +98,10 @@ REQUIREMENTS: dict[str, str] = {
     "G5": "What a protocol keeps on the server or in a cache is carried, or refused with a typed error.",
     "G6": "An upstream that fails before its first event gives way to the next one of its list.",
     "H1": "Without a key or an account, a small model that runs here answers and calls.",
+    "H3": (
+        "For every request an inspector shows what was sent, what came back with its candidates marked in place, and "
+        "why; it can be replayed with other settings, and no tool is executed."
+    ),
     "H5": "What is wrong with an upstream, and what to set in a client, is told by a command.",
     "H4": (
         "Metrics tell native from emulated requests, retries, refusals, repairs and the latency added, for each model."
@@ -163,6 +167,7 @@ REQUIREMENTS: dict[str, str] = {
     "R-T20": "What comes from outside cannot forge a line of the log.",
     "R-T21": "A request that names a key twice is refused, for two readers could read two requests.",
     "R-T1": "A vendor's key goes to that vendor's own host only.",
+    "R-T16": "What a model, a tool or a client wrote is text in the page; nothing is loaded from elsewhere.",
     "R-T2": "No key is shown or logged.",
     "R-T5": "A file of the working directory moves nothing that matters until it is trusted by its hash.",
     "R-T12": "Parsing takes time linear in the length of the text, however hostile it is.",

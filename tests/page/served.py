@@ -1,6 +1,6 @@
 """The real server with the page on it, in front of a scripted model on the loopback, in a thread of its own.
 
-The model answers by what the last question says: a word of `ANSWERS` chooses the answer. `wait` begins an answer that
+The model answers by what the last question says: a word of `ANSWERS` chooses the answer. `linger` begins an answer that
 never ends. Everything else is answered in one sentence.
 """
 
@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from tests.server.live import cut_text, head, read_request, reached, service, uvicorn_config
+from tests.server.live import cut_text, head, reached, service, uvicorn_config
 from tests.upstreams.loopback import Answer, Heard, chunked, serving
 from toolspeak.core.capability import Capabilities
 from toolspeak.core.events import Event, Finish, TextDelta, UsageSeen
@@ -63,7 +63,9 @@ class Script:
     def __init__(self) -> None:
         self.asked: list[Request] = []
         #: Answers that a test adds: a word of the question, and the text.
-        self.more: dict[str, str] = {}
+        self.more: dict[str, str] = {"example": EXAMPLE, "markdown": MARKDOWN}
+        #: Calls that it makes: a word of the question, the tool and what it is given.
+        self.calls: dict[str, tuple[str, object]] = {}
         self._refusals = 0
 
     def __call__(self, request: Request) -> list[Event]:
@@ -77,18 +79,12 @@ class Script:
         for word, text in self.more.items():
             if word in question:
                 return text
-        if "call:" in question and "Tool result" not in question and not _answered(said):
-            wanted = json.loads(question.partition("call:")[2].splitlines()[0])
-            return _call(mark, wanted["tool"], wanted.get("parameters", {}))
+        for word, (name, given) in self.calls.items():
+            if word in said and not _answered(said):
+                return _call(mark, name, given)
         if "refuse" in said:
-            self._refusals += 1
-            if self._refusals % 2:  # asked again, it gives in
-                return REFUSAL
-            return _call(mark, "clock", {"zone": "Europe/Oslo"})
-        if "example" in question:
-            return EXAMPLE
-        if "markdown" in question:
-            return MARKDOWN
+            self._refusals += 1  # asked again, it gives in
+            return REFUSAL if self._refusals % 2 else _call(mark, "clock", {"zone": "Europe/Oslo"})
         if _answered(said):
             return "It is a quarter past noon in Oslo, and the sum is 391."
         if "repair" in question:
@@ -101,7 +97,7 @@ class Script:
 
 def _answered(said: str) -> bool:
     """Whether results of tools stand in the conversation."""
-    return bool(re.search(r"\b20\d\d at \d|^391$|GMT|UTC|sunny", said, re.MULTILINE))
+    return bool(re.search(r"\b20\d\d at \d|^391$|GMT|UTC|sunny|error: ", said, re.MULTILINE))
 
 
 def _mark(said: str) -> str:
@@ -120,12 +116,12 @@ def _said(text: str) -> list[Event]:
 
 def _answering(script: Script) -> Answer:
     whole = service(PROTOCOL, script)
-    beginning = b'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":"It takes a while, and then "}}]}\n\n'
+    beginning = (
+        b'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":"It takes a while, and then "}}]}\n\n'
+    )
 
     async def answer(heard: Heard) -> None:
-        request = read_request(PROTOCOL, heard) if heard.body else None
-        question = request.messages[-1].text if request is not None and request.messages else ""
-        if request is not None and request.stream and "wait" in question:
+        if b"linger" in heard.body and b'"stream":true' in heard.body.replace(b" ", b""):
             opening = head("content-type: text/event-stream", "transfer-encoding: chunked")
             await heard.send(opening, chunked([beginning], last=False))
             await heard.gone.wait()
@@ -178,7 +174,7 @@ def served(settings: Settings | None = None, models: Sequence[str] = MODELS) -> 
 
     async def run() -> None:
         async with serving(_answering(script)) as upstream:
-            app = _app(lambda: reached(upstream, PROTOCOL), guard, settings or Settings(mode="force"))
+            app = _app(lambda: reached(upstream, PROTOCOL), guard, settings or Settings(mode="force", marks="fixed"))
             apps.append(app)
             server = uvicorn.Server(uvicorn_config(app))
             servers.append(server)

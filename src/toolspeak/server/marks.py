@@ -89,6 +89,10 @@ def marks_in(
     if all(candidates[number].dialect == _DOCUMENT for number in sought):
         return (Mark(0, len(text), tuple(sought)),)
     blocks = _Placer(tools, policy, nonce or None).blocks(text)
+    # What is rejected by its mark is read no further than its name; people want to see all of it.
+    ends = {block.start: block.end for block in _Placer(tools, "eager", None).blocks(text)}
+    for block in blocks:
+        block.end = max(block.end, ends.get(block.start, 0))
     for number in sought:
         block = next((each for each in blocks if candidates[number].name in each.names), None)
         if block is not None:

@@ -1,0 +1,217 @@
+"""The page for everybody: no serious fault by axe, every action by keyboard, on a phone, and never stuck."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.page.asking import asked
+from tests.page.conftest import watched
+from tests.page.served import Served, served
+from tests.page.test_chat import FIELD, ask
+
+pytestmark = [pytest.mark.system("browser")]
+
+AXE = "https://registry.npmjs.org/axe-core/-/axe-core-4.10.3.tgz"
+#: A task longer than this makes a page feel stuck.
+LONG_TASK_MS = 200
+MANY, LARGE, VISITS = 2000, 1_000_000, 3
+#: Writes every long task down.
+WATCH = """
+window.tasks = [];
+new PerformanceObserver((list) => window.tasks.push(...list.getEntries().map((entry) => entry.duration)))
+  .observe({ type: "longtask", buffered: true });
+"""
+
+
+@pytest.fixture(scope="session")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """axe-core, fetched for this run and kept nowhere else."""
+    try:
+        with urllib.request.urlopen(AXE, timeout=20) as answer:
+            packed = answer.read()
+    except (urllib.error.URLError, OSError) as error:
+        pytest.skip(f"axe-core cannot be fetched: {error}")
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        file = archive.extractfile("package/axe.min.js")
+        assert file is not None
+        path = tmp_path_factory.mktemp("axe") / "axe.min.js"
+        path.write_bytes(file.read())
+    return path
+
+
+def violations(page: Any, axe: Path) -> list[str]:
+    """What is seriously wrong. As a script of the test's own: the policy of the page would refuse it."""
+    page.evaluate(axe.read_text(encoding="utf-8"))
+    found = page.evaluate("async () => (await axe.run()).violations")
+    return [
+        f"{each['id']}: {node['html'][:160]} {node.get('failureSummary', '')[:200]}"
+        for each in found
+        if each["impact"] in ("serious", "critical")
+        for node in each["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(browser: Any, server: Served, axe: Path, scheme: str, faults: list[str]):
+    context = browser.new_context(color_scheme=scheme, viewport={"width": 1280, "height": 900})
+    page = watched(context, server, faults)
+    page.goto(server.url)
+    page.get_by_label("Link or code").wait_for()
+    assert violations(page, axe) == []
+    page.goto(server.link())
+    page.wait_for_selector(".composer")
+    ask(page, "What time is it in Oslo, and what is 17 times 23?")
+    exchange = ask(page, "Show an example of a call")
+    exchange.get_by_role("button", name="Why was there no call?").click()
+    page.locator("details.round summary").first.click()
+    page.click(".tools summary")
+    assert violations(page, axe) == []
+    for question in ("refuse, please", "repair it", "Show an example of a call"):
+        identifier = asked(server, question)["id"]
+        page.goto(f"{server.url}/#/inspector/{identifier}")
+        page.locator(".one").get_by_text(identifier).wait_for()
+        page.locator(".one summary").first.click()
+        assert violations(page, axe) == []
+    for part in ("models", "metrics"):
+        page.goto(f"{server.url}/#/{part}")
+        page.locator(".card").first.wait_for()
+        page.locator("summary").first.click()
+        assert violations(page, axe) == []
+    context.close()
+
+
+def reach(page: Any, selector: str, most: int = 60) -> None:
+    """Go there with the Tab key alone."""
+    for _ in range(most):
+        page.keyboard.press("Tab")
+        if page.evaluate("selector => document.activeElement?.matches(selector)", selector):
+            return
+    raise AssertionError(f"{selector} cannot be reached")
+
+
+def test_every_action_of_the_chat_works_by_keyboard(page: Any, server: Served):
+    page.keyboard.type("What time is it in Oslo, and what is 17 times 23?")  # the field has the focus
+    page.keyboard.press("Enter")
+    page.locator(".about").wait_for()
+    reach(page, "details.round summary")
+    page.keyboard.press("Enter")
+    page.locator("details.round .call").first.wait_for()
+    reach(page, ".tools summary")
+    page.keyboard.press("Enter")
+    reach(page, ".picker input[type=checkbox]")
+    page.keyboard.press("Space")
+    page.locator(".tools summary").get_by_text("2 tools").wait_for()
+    reach(page, ".picker textarea")
+    reach(page, ".question button")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("hello")
+    reach(page, ".edit button.main")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Why was there no call?").wait_for()
+    reach(page, ".about button")
+    page.keyboard.press("Enter")
+    page.locator(".about .notice").get_by_text("without calling").wait_for()
+    page.locator(FIELD).focus()
+    page.keyboard.type("linger over it")
+    page.keyboard.press("Enter")
+    page.locator(".live").wait_for()
+    page.keyboard.press("Escape")
+    page.locator(".notice.warn").wait_for()
+    reach(page, ".settings button.quiet")
+    page.keyboard.press("Enter")
+    page.locator(".welcome").wait_for()
+    reach(page, "#theme")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+def test_every_action_of_the_inspector_works_by_keyboard(page: Any, server: Served):
+    for question in ("hello", "repair it", "what time is it?"):
+        asked(server, question)
+    page.goto(f"{server.url}/#/inspector")
+    page.locator(".rows-row").first.wait_for()
+    reach(page, ".filters select")
+    reach(page, ".rows")
+    page.keyboard.press("ArrowDown")
+    page.locator(".one").wait_for()
+    first = page.locator("[aria-selected=true]").get_attribute("id")
+    page.keyboard.press("ArrowDown")
+    page.locator(f"[aria-selected=true]:not(#{first})").wait_for()
+    page.keyboard.press("End")
+    page.keyboard.press("Home")
+    page.locator(f"#{first}[aria-selected=true]").wait_for()
+    reach(page, ".attempt summary")
+    page.keyboard.press("Enter")
+    reach(page, ".replay select")
+    page.keyboard.type("e")  # eager
+    reach(page, ".replay button")
+    page.keyboard.press("Enter")
+    page.locator(".compare").wait_for()
+
+
+def test_models_can_be_probed_by_keyboard(page: Any, server: Served):
+    page.goto(f"{server.url}/#/models")
+    page.locator(".model").first.wait_for()
+    reach(page, ".model button")
+    page.keyboard.press("Enter")
+    page.get_by_text("What the probe found").first.wait_for()
+
+
+@pytest.mark.parametrize("part", ["chat", "inspector", "models", "metrics"])
+def test_a_phone_is_wide_enough(browser: Any, server: Served, faults: list[str], part: str):
+    context = browser.new_context(viewport={"width": 360, "height": 740}, has_touch=True)
+    page = watched(context, server, faults)
+    page.goto(server.link())
+    page.wait_for_selector(".composer")
+    identifier = asked(server, "Show an example of a call")["id"]
+    page.goto(f"{server.url}/#/{part}/{identifier if part == 'inspector' else ''}")
+    page.locator(".composer, .one, .page .card").first.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert not faults
+    context.close()
+
+
+def test_nothing_gets_stuck_with_2000_requests_and_a_megabyte_open(browser: Any, faults: list[str]):
+    with served() as server:
+        line = "line {} of a very long answer, with `code` and {{braces}}\n"
+        text = "".join(line.format(number) for number in range(LARGE // 56))
+        server.script.more["very long"] = text + '<tool_call>{"name": "clocks", "arguments": {}}</tool_call> and more'
+        for number in range(MANY - 1):
+            asked(server, f"hello {number}", tools=None)
+        identifier = asked(server, "something very long")["id"]
+        # The best of some visits: whoever else uses this machine makes every task longer.
+        longest = min(visited(browser, server, identifier, faults) for _ in range(VISITS))
+    assert longest < LONG_TASK_MS
+    assert not faults
+
+
+def visited(browser: Any, server: Served, identifier: str, faults: list[str]) -> float:
+    """Milliseconds of the longest task of a visit that looks at everything."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    page = watched(context, server, faults)
+    page.add_init_script(WATCH)
+    page.goto(server.link())
+    page.wait_for_selector(".composer")
+    page.goto(f"{server.url}/#/inspector")
+    page.locator(".rows-told").get_by_text("2000 requests").wait_for()
+    page.evaluate("document.querySelector('.rows').scrollTop = 90000")
+    page.evaluate("document.querySelector('.rows').scrollTop = 0")
+    page.goto(f"{server.url}/#/inspector/{identifier}")
+    page.locator(".one mark.found").wait_for(state="attached")
+    for top in (100_000, 500_000, 0):
+        page.evaluate("top => document.querySelector('.attempt pre').scrollTop = top", top)
+        page.wait_for_timeout(60)
+    page.get_by_text("What the client sent").click()
+    page.goto(f"{server.url}/#/metrics")
+    page.locator(".tiles").wait_for()
+    longest = max(page.evaluate("window.tasks"), default=0)
+    context.close()
+    return longest

@@ -1,0 +1,150 @@
+"""The chat of the page, in a browser, against the real server and a scripted model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.page.served import Served
+
+pytestmark = [pytest.mark.system("browser"), pytest.mark.requirement("H2")]
+
+FIELD = ".composer textarea"
+
+
+def ask(page: Any, question: str) -> Any:
+    """Ask, and wait until the answer is over; gives what is shown of both."""
+    count = page.locator(".exchange").count()
+    page.fill(FIELD, question)
+    page.press(FIELD, "Enter")
+    exchange = page.locator(".exchange").nth(count)
+    exchange.locator(".about").wait_for()
+    return exchange
+
+
+def test_rounds_are_one_line_each_afterwards_and_open_to_everything(page: Any):
+    exchange = ask(page, "What time is it in Oslo, and what is 17 times 23?")
+    assert "It is a quarter past noon" in exchange.locator(".text").inner_text()
+    rounds = exchange.locator("details.round")
+    assert rounds.count() == 1
+    line = rounds.locator("summary").inner_text()
+    assert "Round 1" in line and "clock, calculator" in line and "s" in line
+    assert not rounds.locator(".call").first.is_visible()
+    rounds.locator("summary").click()
+    opened = rounds.inner_text()
+    assert "I look it up." in opened  # the text before the calls
+    assert '{"sum":"17 * 23"}' in opened and "391" in opened
+    assert '{"zone":"Europe/Oslo"}' in opened
+
+
+def test_text_and_calls_are_shown_while_they_come(page: Any):
+    page.fill(FIELD, "linger over it")
+    page.press(FIELD, "Enter")
+    page.locator(".live").get_by_text("It takes a while, and then").wait_for()
+    assert page.locator(".composer button").inner_text() == "Cancel"
+    page.click(".composer button")
+    page.locator(".notice.warn").get_by_text("Interrupted").wait_for()
+    assert "It takes a while" in page.locator(".answer .text").inner_text()  # what had come is kept
+    assert page.locator(".composer button").inner_text() == "Send"
+
+
+def test_a_question_can_be_edited_and_sent_again(page: Any, server: Served):
+    ask(page, "hello")
+    ask(page, "hello again")
+    page.locator(".question button").first.click()
+    page.fill(".edit textarea", "Show some markdown")
+    page.get_by_role("button", name="Send again").click()
+    page.locator(".text h3").wait_for()
+    assert page.locator(".exchange").count() == 1
+    texts = [message.text for message in server.script.asked[-1].messages if message.role == "user"]
+    assert texts == ["Show some markdown"]  # what followed the old question is forgotten
+
+
+def test_markdown_becomes_elements(page: Any):
+    exchange = ask(page, "Show some markdown")
+    text = exchange.locator(".text")
+    assert text.locator("h3").inner_text() == "A heading"
+    assert text.locator("strong").inner_text() == "bold"
+    assert text.locator("li").all_inner_texts() == ["one", "two"]
+    assert text.locator("td").all_inner_texts() == ["1", "2"]
+    assert text.locator("pre").inner_text().strip() == 'print("hello")'
+    link = text.locator("a")
+    assert (link.get_attribute("href"), link.get_attribute("rel")) == ("https://example.com/", "noopener noreferrer")
+
+
+@pytest.mark.requirement("H6")
+def test_why_there_was_no_call_is_one_line(page: Any):
+    exchange = ask(page, "Show an example of a call")
+    exchange.get_by_role("button", name="Why was there no call?").click()
+    line = exchange.locator(".about .notice")
+    line.get_by_text("was not taken for a call").wait_for()
+    assert "\n" not in line.inner_text().strip()
+
+
+@pytest.mark.requirement("H6")
+def test_without_tools_nobody_could_call(page: Any):
+    page.click(".tools summary")
+    for box in page.locator(".picker input[type=checkbox]").all():
+        box.uncheck()
+    page.click(".tools summary")
+    exchange = ask(page, "hello")
+    exchange.get_by_role("button", name="Why was there no call?").click()
+    exchange.locator(".about .notice").get_by_text("no tools reached the model").wait_for()
+
+
+def test_mode_plan_and_dialect_are_those_chosen(page: Any, server: Served):
+    page.get_by_role("combobox", name="Plan", exact=True).select_option("decision")
+    exchange = ask(page, "hello")
+    assert "plan decision" in exchange.locator(".about").inner_text()
+    page.get_by_role("combobox", name="Plan", exact=True).select_option("inline")
+    page.get_by_role("combobox", name="Dialect", exact=True).select_option("hermes")
+    ask(page, "hello")
+    assert "<tool_call" in server.script.asked[-1].messages[0].text
+    page.get_by_role("combobox", name="Mode", exact=True).select_option("off")
+    exchange = ask(page, "hello")
+    assert (
+        "plan pass" in exchange.locator(".about").inner_text()
+        or "plan native" in exchange.locator(".about").inner_text()
+    )
+    assert server.script.asked[-1].tools
+
+
+def test_for_a_tool_of_ones_own_one_is_asked_what_it_answers(page: Any, server: Served):
+    page.click(".tools summary")
+    schema = '[{"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}]'
+    page.get_by_label("Your own tools, as JSON schemas").fill(schema)
+    assert "get_weather" in page.locator(".picker [role=status]").inner_text()
+    page.click(".tools summary")
+    server.script.calls["weather"] = ("get_weather", {"city": "Oslo"})
+    page.fill(FIELD, "How is the weather?")
+    page.press(FIELD, "Enter")
+    page.get_by_label('What does get_weather({"city":"Oslo"}) answer?').fill("sunny")
+    page.get_by_role("button", name="Give this result").click()
+    page.locator(".about").wait_for()
+    page.locator("details.round summary").click()
+    assert "sunny" in page.locator("details.round").inner_text()
+
+
+def test_a_tool_that_fails_tells_the_model_and_the_person(page: Any, server: Served):
+    server.script.calls["half a sum"] = ("calculator", {"sum": "2 +"})
+    page.fill(FIELD, "What is half a sum?")
+    page.press(FIELD, "Enter")
+    page.locator("details.round .badge.bad").wait_for()
+
+
+def test_an_upstream_that_fails_is_told(page: Any):
+    page.get_by_role("combobox", name="Model", exact=True).fill("nobody-has-this")
+    exchange = ask(page, "hello")
+    assert "The answer failed" in exchange.locator(".notice.bad").inner_text()
+
+
+def test_sums_are_read_by_rules(page: Any):
+    sums = {"1 + 2 * 3": 7, "(1 + 2) * 3": 9, "2 ^ 3 ^ 2": 512, "-2 ^ 2": -4, "10 % 4 / 2": 1, ".5 * 4": 2, "1e3": 1000}
+    wrong = ["", "1 +", "(1", "1 2", "alert(1)", "1;2", "((" * 60 + "1"]
+    script = """async ([sums, wrong]) => {
+      const { calculate } = await import("./toolspeak/page/calculator.js");
+      const refused = wrong.filter((sum) => { try { calculate(sum); return false; } catch { return true; } });
+      return [sums.map(calculate), refused.length];
+    }"""
+    assert page.evaluate(script, [list(sums), wrong]) == [list(sums.values()), len(wrong)]

@@ -1,0 +1,145 @@
+"""The inspector of the page: the live list, one request in detail, and replays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.page.asking import asked, told
+from tests.page.served import REFUSAL, Served
+
+pytestmark = [pytest.mark.system("browser"), pytest.mark.requirement("H3")]
+
+
+def opened(page: Any, server: Served, identifier: str) -> Any:
+    page.goto(f"{server.url}/#/inspector/{identifier}")
+    page.locator(".one").get_by_text(identifier).wait_for()
+    return page.locator(".one")
+
+
+def show(page: Any, what: str) -> None:
+    page.get_by_role("combobox", name="Show", exact=True).select_option(what)
+
+
+def test_requests_show_up_while_one_looks(page: Any, server: Served):
+    page.goto(f"{server.url}/#/inspector")
+    page.locator(".rows-told").get_by_text("0 requests").wait_for()
+    asked(server, "what time is it?")
+    page.locator(".rows-row").wait_for()
+    assert "small-model" in page.locator(".rows-row").inner_text()
+    asked(server, "hello", model="other-model")
+    page.locator(".rows-row").nth(1).wait_for()
+    assert "other-model" in page.locator(".rows-row").first.inner_text()  # the newest first
+
+
+def test_the_list_can_be_filtered(page: Any, server: Served):
+    asked(server, "refuse, please")
+    asked(server, "repair it")
+    asked(server, "hello", model="other-model", tools=None)
+    page.goto(f"{server.url}/#/inspector")
+    page.locator(".rows-row").first.wait_for()
+    show(page, "with a retry")
+    page.locator(".rows-told").get_by_text("1 request of").wait_for()
+    assert "1 retry" in page.locator(".rows-row").inner_text()
+    show(page, "with a repair")
+    page.locator(".rows-row").get_by_text("1 repair").wait_for()
+    show(page, "with an error")
+    page.locator(".rows-told").get_by_text("0 requests of").wait_for()
+    show(page, "")
+    page.get_by_role("combobox", name="Plan", exact=True).select_option("pass")
+    page.locator(".rows-row .badge").get_by_text("no tools").first.wait_for()
+    page.get_by_role("combobox", name="Model", exact=True).select_option("other-model")
+    assert all("other-model" in text for text in page.locator(".rows-row").all_inner_texts())
+
+
+def test_candidates_are_marked_where_they_stand(page: Any, server: Served):
+    one = opened(page, server, asked(server, "Show an example of a call")["id"])
+    marks = one.locator("mark.found")
+    assert marks.all_inner_texts() == [
+        '```json\n{"tool": "clock", "parameters": {}}\n```',
+        '<tool_call>{"name": "clocks", "arguments": {}}</tool_call>',
+    ]
+    names = one.locator(".found-name").all_inner_texts()
+    assert names == ["1 · clock: rejected", "2 · clocks: rejected"]
+    listed = one.locator(".candidates > li")
+    assert "the model went on after it" in listed.nth(0).inner_text()
+    assert "there is no tool of that name" in listed.nth(1).inner_text()
+    assert "near_miss" in listed.nth(1).inner_text()  # it meant `clock`
+    listed.nth(1).get_by_text("Evidence").click()
+    assert "wrapper" in listed.nth(1).locator(".evidence").inner_text()
+
+
+def test_a_repair_is_shown_as_one(page: Any, server: Served):
+    one = opened(page, server, asked(server, "repair it")["id"])
+    assert one.locator(".found-name").inner_text() == "1 · clock: repaired"
+    assert "trailing_comma" in one.locator(".candidates").inner_text()
+
+
+def test_places_hold_behind_characters_of_any_width(page: Any, server: Served):
+    server.script.more["wide"] = 'Größe 🦜 日本 𝒳 <tool_call>{"name": "clocks", "arguments": {}}</tool_call> 🦜'
+    one = opened(page, server, asked(server, "something wide")["id"])
+    assert one.locator("mark.found").inner_text() == '<tool_call>{"name": "clocks", "arguments": {}}</tool_call>'
+
+
+def test_retries_stand_side_by_side(page: Any, server: Served):
+    one = opened(page, server, asked(server, "refuse, please")["id"])
+    attempts = one.locator(".attempt")
+    assert attempts.count() == 2
+    assert REFUSAL in attempts.nth(0).inner_text()
+    assert "Asked again: refusal" in attempts.nth(0).inner_text()
+    assert "accepted" in attempts.nth(1).inner_text()
+    first, second = (attempts.nth(index).bounding_box() for index in range(2))
+    assert first["y"] == second["y"] and first["x"] < second["x"]
+
+
+def test_what_was_sent_to_us_and_by_us_can_be_read(page: Any, server: Served):
+    one = opened(page, server, asked(server, "hello there")["id"])
+    one.get_by_text("What the client sent").click()
+    assert '"content": "hello there"' in one.locator(".section").inner_text()
+    one.get_by_text("What went upstream").click()
+    sent = one.locator(".attempt").inner_text()
+    assert "json action" in sent and "hello there" in sent
+    assert (
+        one.locator(".time-bar").get_attribute("aria-label").startswith(("1", "2", "3", "4", "5", "6", "7", "8", "9"))
+    )
+
+
+@pytest.mark.requirement("H6")
+def test_why_there_was_no_call_stands_on_top(page: Any, server: Served):
+    one = opened(page, server, asked(server, "hello")["id"])
+    assert "the model answered without calling a tool" in one.locator("header").inner_text()
+
+
+def test_a_replay_with_another_policy_is_compared(page: Any, server: Served):
+    one = opened(page, server, asked(server, "Show an example of a call")["id"])
+    before = len(server.script.asked)
+    page.locator(".replay").get_by_role("combobox", name="Policy", exact=True).select_option("eager")
+    page.get_by_role("button", name="Replay").click()
+    table = one.locator(".compare")
+    table.wait_for()
+    assert len(server.script.asked) == before + 1
+    row = table.locator("tr", has_text="calls")
+    assert row.locator("td").all_inner_texts()[0] == "none"
+    assert "clock({})" in row.locator("td.changed").inner_text()  # accepted now
+    one.get_by_text("Open the replay as a request of its own").click()
+    page.locator(".one").get_by_text("This repeats").wait_for()
+
+
+@pytest.mark.requirement("H3")
+def test_a_replay_with_another_plan_and_model_asks_that_model(page: Any, server: Served):
+    identifier = asked(server, "what time is it?")["id"]
+    opened(page, server, identifier)
+    replay = page.locator(".replay")
+    replay.get_by_role("combobox", name="Plan", exact=True).select_option("decision")
+    replay.get_by_role("combobox", name="Model", exact=True).select_option("other-model")
+    replay.get_by_role("button", name="Replay").click()
+    page.locator(".compare").wait_for()
+    assert server.script.asked[-1].model == "other-model"
+    lines = told(server, "/toolspeak/requests")["requests"]
+    assert (lines[0]["replay_of"], lines[0]["plan"], lines[0]["model"]) == (identifier, "decision", "other-model")
+
+
+def test_a_request_that_nobody_knows_is_told(page: Any, server: Served):
+    page.goto(f"{server.url}/#/inspector/nothing")
+    page.locator(".detail .notice.bad").wait_for()
