@@ -292,3 +292,16 @@ def test_closing_an_agent_leaves_the_client_that_it_was_given():
             assert (await own.run("Hi.")).content == "Three."
 
     run(main())
+
+
+@pytest.mark.requirement("F7")
+def test_closing_an_agent_cancels_what_is_under_way_and_waits_for_it():
+    async def main() -> None:
+        held = Held()
+        one = agent(model(calling(HOLD)), held)
+        working = asyncio.create_task(one.run("Hold."))
+        await held.begun.wait()
+        await one.close()
+        assert (await working).status == "interrupted"
+
+    run(main())

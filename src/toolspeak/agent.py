@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
@@ -36,6 +37,8 @@ __all__ = ["Agent", "AsyncAgent"]
 _OPTIONS: dict[str, JSONValue] = {"stream_calls": "checked", "marks": "nonce"}
 #: Seconds that one call may take: a long build, and not a tool that hangs.
 TOOL_SECONDS = 600.0
+#: Seconds that `close` waits for what it has cancelled.
+_CLOSING_SECONDS = 30.0
 #: What the model reads where its own words were cut off in the middle.
 _GO_ON = "Your last answer was interrupted. Go on with the task where it stopped."
 
@@ -96,6 +99,7 @@ class AsyncAgent:
         self._opened: Callable[[], None] | None = None
         self._opening = asyncio.Lock()
         self._works: set[Work] = set()
+        self._under_way: set[asyncio.Event] = set()  # each is set when its task is over
 
     async def run(self, task: Task, session: str | None = None) -> AgentResult:
         """Work on a task to its end; with a session, go on with that conversation.
@@ -143,6 +147,10 @@ class AsyncAgent:
     async def close(self) -> None:
         """Cancel what is under way, and free what the agent has opened itself."""
         self.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CLOSING_SECONDS):
+                for over in tuple(self._under_way):
+                    await over.wait()
         if self._own_client:
             await self._client.close()
         if self._opened is not None:
@@ -167,10 +175,14 @@ class AsyncAgent:
         if message is None and not session:
             raise UsageError("nothing can be resumed without a session")
         journal = await (await self._sessions()).journal(session)
+        over = asyncio.Event()
+        self._under_way.add(over)
         try:
             result = await self._answered(journal, message, tell)
         finally:
             await journal.close()
+            self._under_way.discard(over)
+            over.set()
         tell(WorkFinished(result))
         return result
 

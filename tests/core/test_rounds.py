@@ -382,6 +382,9 @@ def test_once_it_has_surely_been_done_nobody_asks_any_more():
     before = Answer(rounds=(Round(calls=(begun,)), Round(calls=(denied,))), status="interrupted")
     rounds = _rounds((*TASK, before))
     rounds.start()
+    failed = _executes(rounds, _calls(send)).calls[0]
+    assert failed.again
+    _asks(rounds, Executed((Ran(ToolResult(failed.call.id, "broken", error=True)),)))
     first = _executes(rounds, _calls(send))
     assert first.calls[0].again
     _asks(rounds, _results(first))
