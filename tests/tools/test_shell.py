@@ -150,6 +150,14 @@ def test_processes_of_the_same_group_die_with_the_command(tmp_path: Path, sandbo
 
 
 @both
+@pytest.mark.requirement("R-F32")
+def test_processes_that_lose_their_parents_are_counted_too(tmp_path: Path, sandbox: bool):
+    orphans = "for at in $(seq 60); do (sleep 20 &); done; sleep 20"
+    output = said(tmp_path, orphans, sandbox, Limits(seconds=15, processes=30))
+    assert "[ended: it had started more than 30 processes]" in output.content or "fork" in output.content
+
+
+@both
 def test_the_environment_holds_no_secret(tmp_path: Path, sandbox: bool, monkeypatch: pytest.MonkeyPatch):
     for name in ("OPENAI_API_KEY", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "SSH_AUTH_SOCK", "ANYTHING"):
         monkeypatch.setenv(name, "canary")

@@ -7,8 +7,8 @@ depends on the event loop being quick. Above: `shell`. Below: nothing of toolspe
 from __future__ import annotations
 
 import codecs
-import json
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -146,10 +146,12 @@ class _Watch:
         self._limits = limits
         self._stop = stop
         self._first = first
+        self._told = b""
         #: An open file that is ready once the last process of a sandbox is gone.
         self._last = -1
         self._kept = _Kept(limits.output, emit)
         self._deadline = time.monotonic() + limits.seconds
+        self._next_look = 0.0
         self._ended: Ended = ""
 
     def through(self) -> Outcome:
@@ -159,6 +161,7 @@ class _Watch:
             selector.register(self._pipe, selectors.EVENT_READ)
             selector.register(self._stop.reader, selectors.EVENT_READ)
             if self._first >= 0:
+                os.set_blocking(self._first, False)
                 selector.register(self._first, selectors.EVENT_READ)
             try:
                 while self._goes_on(selector):
@@ -178,12 +181,21 @@ class _Watch:
             if key.fd == self._pipe and not self._read():
                 selector.unregister(self._pipe)
             elif key.fd == self._first:
-                selector.unregister(self._first)
-                self._last = _watched(os.read(self._first, _PIECE))
+                if self._learned():
+                    selector.unregister(self._first)
             elif key.fd == self._stop.reader:
                 self._ended = "cancelled"
                 return False
         return self._process.poll() is None
+
+    def _learned(self) -> bool:
+        """Whether it is known now which process is the first of the sandbox."""
+        with suppress(OSError):
+            self._told += os.read(self._first, _PIECE)
+        number = _FIRST.search(self._told)
+        if number is not None:
+            self._last = _watched(int(number[1]))
+        return number is not None
 
     def _read(self) -> bool:
         """Take one piece; whether there may be more."""
@@ -201,13 +213,22 @@ class _Watch:
             return "timeout"
         if self._kept.total > self._limits.flood:
             return "output"
+        now = time.monotonic()
+        if now < self._next_look:
+            return ""
         count, memory = _used(self._process.pid, self._limits.processes)
+        if self._first < 0:
+            count = max(count, _in_session(self._process.pid))
+        # Looking takes its time where there are many processes, and must not take all of it.
+        self._next_look = time.monotonic() + max(_LOOK, 10 * (time.monotonic() - now))
         if count > self._limits.processes:
             return "processes"
         return "memory" if memory > self._limits.memory else ""
 
     def _end(self, selector: selectors.BaseSelector) -> None:
         """Make sure that nothing is left, and take what is still in the pipe."""
+        if self._first >= 0 and self._last < 0:
+            self._learned()  # a command may end before we have looked
         if self._process.poll() is None:
             # What has grown too large gets no time to grow on.
             polite = self._ended in ("timeout", "cancelled")
@@ -244,10 +265,14 @@ class _Watch:
             os.killpg(self._process.pid, number)
 
 
-def _watched(told: bytes) -> int:
+#: It comes in several pieces: whole once something follows the digits.
+_FIRST = re.compile(rb'"child-pid":\s*(\d{1,10})\D')
+
+
+def _watched(first: int) -> int:
     """An open file for the first process of a sandbox: the kernel ends it last. -1 where it is gone already."""
-    with suppress(ValueError, KeyError, TypeError, OSError, AttributeError):
-        return os.pidfd_open(int(json.loads(told)["child-pid"]))
+    with suppress(OSError, AttributeError):
+        return os.pidfd_open(first)
     return -1
 
 
@@ -305,6 +330,19 @@ def _used(root: int, most: int) -> tuple[int, int]:
                 with suppress(OSError):
                     waiting += Path(f"/proc/{pid}/task/{task}/children").read_text(encoding="ascii").split()
     return count, pages * _PAGE
+
+
+def _in_session(leader: int) -> int:
+    """How many processes belong to the session of a command: outside a sandbox, orphans leave the family."""
+    count = 0
+    with suppress(OSError):
+        for pid in os.listdir("/proc"):
+            if pid.isdigit():
+                with suppress(OSError, IndexError):
+                    # Behind the name, which may hold anything: state, parent, group, session.
+                    fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+                    count += fields[3] == b"%d" % leader
+    return count
 
 
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
