@@ -13,7 +13,7 @@ import msgspec
 
 from ..core.builder import CallBuilder
 from ..core.events import Candidate
-from ..core.evidence import Policy
+from ..core.evidence import REGION_REASONS, Policy
 from ..core.model import Tool
 from ..core.reader import desk_for
 from ..core.scanner import Scanner
@@ -26,6 +26,8 @@ __all__ = ["Mark", "marks_in"]
 _NATIVE = "native"
 #: The dialect whose candidates are parts of one document, which is the whole answer.
 _DOCUMENT = "envelope"
+#: How much of a rejected candidate is read for its end, and of how many.
+_WINDOW, _MOST_WHOLE = 8192, 200
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -89,16 +91,25 @@ def marks_in(
     if all(candidates[number].dialect == _DOCUMENT for number in sought):
         return (Mark(0, len(text), tuple(sought)),)
     blocks = _Placer(tools, policy, nonce or None).blocks(text)
-    # What is rejected by its mark is read no further than its name; people want to see all of it.
-    ends = {block.start: block.end for block in _Placer(tools, "eager", None).blocks(text)}
-    for block in blocks:
-        block.end = max(block.end, ends.get(block.start, 0))
     for number in sought:
         block = next((each for each in blocks if candidates[number].name in each.names), None)
         if block is not None:
             block.names.remove(candidates[number].name)
             block.found.append(number)
+    for block in [each for each in blocks if _is_cut(each, candidates)][:_MOST_WHOLE]:
+        block.end = max(block.end, block.start + _whole(text[block.start : block.start + _WINDOW], tools))
     return tuple(_apart(blocks))
+
+
+def _is_cut(block: _Block, candidates: Sequence[Candidate]) -> bool:
+    """What is rejected for where it stands is read no further than its name; people want to see all of it."""
+    return any(candidates[number].reason in REGION_REASONS for number in block.found)
+
+
+def _whole(text: str, tools: tuple[Tool, ...]) -> int:
+    """Where the block that the text begins with would end if it stood anywhere else."""
+    first = next(iter(_Placer(tools, "eager", None).blocks(text)), None)
+    return first.end if first is not None and not first.start else 0
 
 
 def _apart(blocks: Sequence[_Block]) -> Iterator[Mark]:

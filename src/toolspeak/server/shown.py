@@ -73,7 +73,8 @@ def _timing(entry: Entry) -> JSONObject:
 def whole(entry: Entry, secrets: Iterable[str] = ()) -> JSONValue:
     """Everything about one request, without the secrets given and those that its client showed."""
     hidden = (*secrets, *(secret.reveal() for secret in entry.secrets))
-    told: JSONObject = msgspec.to_builtins(entry.record)
+    # By way of JSON, so that there is nothing in it but what JSON has: no tuple is passed over.
+    told: JSONObject = msgspec.json.decode(msgspec.json.encode(entry.record))
     told = cleaned({**line(entry), **told, "changed": dict(entry.changed)}, hidden)
     told["client"] = cleaned({"body": _body(entry.body), "fields": dict(entry.fields)}, hidden)
     told["protocol"] = entry.protocol

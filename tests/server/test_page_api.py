@@ -1,0 +1,211 @@
+"""What the page asks its server for, and what it never learns."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import toolspeak as ts
+from tests.server.asgi import HELLO, Parrot, Team, ask, gateway, line, run
+from toolspeak.config import Secret
+from toolspeak.core.strategy import Settings
+from toolspeak.errors import UsageError
+from toolspeak.server.app import App
+from toolspeak.server.door import Door, close_door, doors, open_door
+from toolspeak.server.guard import Guard
+from toolspeak.server.keeping import Keeper
+from toolspeak.server.numbers import Numbers
+from toolspeak.server.recorder import Entry, Recorder
+from toolspeak.server.series import Series
+from toolspeak.server.wishes import changed_settings
+
+CANARY = "sk-canary-canary-canary"
+TOOLS = [{"type": "function", "function": {"name": "clock", "parameters": {"type": "object"}}}]
+ASKED = {**HELLO, "tools": TOOLS}
+CALL = '```json action\n{"tool": "clock", "parameters": {}}\n```'
+FIXED = Settings(mode="force", marks="fixed")
+
+
+class Desk:
+    """An application with a session, and a model that says what it is told to."""
+
+    def __init__(self, text: str = "Hello.", settings: Settings = FIXED, **fields: Any) -> None:
+        self.parrot = Parrot(text)
+        self.guard = Guard()
+        self.app = App(gateway(line("one", self.parrot, settings=lambda model: settings)), self.guard, **fields)
+        sessions = self.guard.access.sessions
+        self.cookie = {"Cookie": f"toolspeak_session={sessions.exchange(sessions.code())}"}
+
+    def ask(self, method: str, path: str, body: Any = b"", **headers: str) -> Any:
+        return run(ask(self.app, method, path, {**self.cookie, **headers}, body))
+
+    def asked(self, body: Any = ASKED, **headers: str) -> str:
+        answer = self.ask("POST", "/v1/chat/completions", body, **headers)
+        return json.loads(answer.header("x-toolspeak"))["id"]
+
+
+@pytest.mark.requirement("H3")
+def test_a_request_is_told_with_everything_that_belongs_to_it():
+    desk = Desk(f"Hello 🦜\n{CALL}")
+    told = desk.ask("GET", f"/toolspeak/requests/{desk.asked()}").json
+    assert told["client"]["body"] == ASKED
+    assert (told["plan"], told["tools"], told["calls"], told["status"]) == ("inline", "emulated", 1, 200)
+    (attempt,) = told["trace"]["attempts"]
+    assert attempt["raw"] == f"Hello 🦜\n{CALL}"
+    # The bird takes two units.
+    assert attempt["marks"] == [{"start": 9, "end": 9 + len(CALL), "candidates": [0]}]
+    assert told["timing"].keys() == {"whole", "first", "waited", "added"}
+
+
+def test_lines_are_told_from_a_number_on():
+    desk = Desk()
+    desk.asked()
+    (first,) = desk.ask("GET", "/toolspeak/requests").json["requests"]
+    second = desk.asked()
+    later = desk.ask("GET", f"/toolspeak/requests?after={first['number']}").json["requests"]
+    assert [each["id"] for each in later] == [second]
+    assert len(desk.ask("GET", "/toolspeak/requests?after=nonsense").json["requests"]) == 2
+
+
+def test_what_was_refused_is_kept_too():
+    desk = Desk()
+    desk.ask("POST", "/v1/chat/completions", {"model": "m", "messages": "none"})
+    (told,) = desk.ask("GET", "/toolspeak/requests").json["requests"]
+    assert told["status"] == 400
+    assert "messages" in told["error"]
+
+
+@pytest.mark.requirement("R-T2")
+def test_no_key_is_in_what_is_kept_nor_in_what_is_written():
+    written: list[Any] = []
+    keeper = Keeper(lambda identifier, model, told: written.append(told), lambda: [Secret("configured-canary")])
+    recorder = Recorder(further=keeper)
+    desk = Desk(
+        f"{CANARY} Bearer canary-1234 configured-canary",
+        recorder=recorder,
+        secrets=lambda: [Secret("configured-canary")],
+    )
+    body = {**ASKED, "api_key": "canary-in-a-field", "user": f"{CANARY} tsk-canary-canary ?key=canary"}
+    identifier = desk.asked(body, Authorization=f"Bearer {CANARY}", **{"x-api-key": CANARY})
+    keeper.settle()
+    shown = desk.ask("GET", f"/toolspeak/requests/{identifier}").body + desk.ask("GET", "/toolspeak/requests").body
+    shown += json.dumps(written).encode()
+    assert b"***" in shown
+    assert b"canary" not in shown
+
+
+@pytest.mark.requirement("H3", "A15")
+def test_a_replay_changes_what_it_is_told_to_and_executes_nothing():
+    desk = Desk(f"For example:\n```json\n{CALL[15:-4]}\n```\nthat is all.")
+    identifier = desk.asked()
+    again = desk.ask("POST", f"/toolspeak/requests/{identifier}/replay", {"policy": "eager", "plan": ""}).json
+    assert (again["calls"], again["replay_of"], again["changed"]) == (1, identifier, {"policy": "eager"})
+    assert len(desk.parrot.asked) == 2  # the model, and nobody else
+    assert desk.ask("GET", f"/toolspeak/requests/{again['id']}").status == 200
+    for wishes in ({"policy": "lax"}, {"base_url": "http://evil.example"}, {"dialect": "nonsense"}):
+        assert desk.ask("POST", f"/toolspeak/requests/{identifier}/replay", wishes).status == 400
+    assert desk.ask("POST", "/toolspeak/requests/nothing/replay", {}).status == 404
+
+
+@pytest.mark.requirement("A1")
+def test_settings_for_one_request_are_for_who_runs_the_server():
+    team = Team()
+    wish = {"x-toolspeak-settings": '{"mode": "force", "plan": "decision"}'}
+    plans: list[str] = []
+    for key in (team.key("anna"), team.key("root", admin=True)):
+        headers = {"Authorization": f"Bearer {key}", **wish}
+        answer = run(ask(team.app, "POST", "/v1/chat/completions", headers, ASKED))
+        plans.append(json.loads(answer.header("x-toolspeak"))["plan"])
+    assert plans == ["inline", "decision"]
+    desk = Desk()
+    for text in ("{", "[]", '{"mode": "often"}', '{"api_key": "x"}'):
+        assert desk.ask("POST", "/v1/chat/completions", ASKED, **{"x-toolspeak-settings": text}).status == 400
+
+
+def test_what_is_empty_stays_as_it_is():
+    assert changed_settings(FIXED, {"mode": "", "plan": None, "policy": "eager"}) == Settings(
+        mode="force", marks="fixed", policy="eager"
+    )
+    with pytest.raises(UsageError):
+        changed_settings(FIXED, {"probe": "startup"})
+
+
+@pytest.mark.requirement("H4")
+def test_a_minute_holds_what_the_numbers_grew_by_in_it():
+    numbers = Numbers()
+    series = Series(lambda: numbers)
+    labels = ("openai_chat", "m", "inline", "emulated", "200")
+    series.tick(600.0)
+    numbers.requests[labels] = 2
+    numbers.events["retries", "m", "refusal"] = 1
+    numbers.events["faults", "m", "refusal"] = 1
+    numbers.events["faults", "m", "no_call"] = 5
+    series.tick(665.0)
+    numbers.requests[labels] = 5
+    rows = series.rows(670.0)
+    assert [(row.minute, row.requests, row.emulated, row.retries, row.refusals) for row in rows] == [
+        (600, 2, 2, 1, 1),
+        (660, 3, 3, 0, 0),
+    ]
+    assert [row.requests for row in series.rows(900.0)] == [2, 3]
+
+
+# ---- files and doors
+
+
+def test_browsers_get_the_page_and_clients_a_line():
+    desk = Desk()
+    html = desk.ask("GET", "/", Accept="text/html,application/xhtml+xml,*/*;q=0.8")
+    assert html.header("content-type") == "text/html; charset=utf-8"
+    assert html.header("content-security-policy").startswith("default-src 'self'; frame-ancestors 'none'")
+    for accept in ("*/*", "", "application/json", "text/plain, text/html"):
+        assert desk.ask("GET", "/", Accept=accept).body.startswith(b"toolspeak is running")
+    script = desk.ask("GET", "/toolspeak/page/app.js")
+    assert script.header("content-type") == "text/javascript; charset=utf-8"
+    assert desk.ask("GET", "/toolspeak/page/app.js", **{"If-None-Match": script.header("etag")}).status == 304
+    for name in ("nothing.js", "../app.py", "..%2fapp.py", ""):
+        assert desk.ask("GET", f"/toolspeak/page/{name}").status == 404
+
+
+def test_a_server_that_runs_is_found_by_its_owner_alone(tmp_path: Path):
+    import os
+
+    door = Door("http://127.0.0.1:8788", "token", os.getpid())
+    path = open_door(tmp_path / "servers", 8788, door)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert doors(tmp_path / "servers") == [door]
+    path.chmod(0o644)
+    assert doors(tmp_path / "servers") == []  # others could have written it, or read the token
+    path.chmod(0o600)
+    path.with_name("9.server").write_text("nonsense")
+    assert doors(tmp_path / "servers") == [door]
+    open_door(tmp_path / "servers", 8788, msgspec.structs.replace(door, pid=1))
+    close_door(path)  # another server's by now
+    assert path.exists()
+    open_door(tmp_path / "servers", 8788, door)
+    close_door(path)
+    assert not path.exists()
+    assert doors(tmp_path / "nowhere") == []
+
+
+def test_a_store_that_cannot_follow_loses_requests_and_says_so(caplog: pytest.LogCaptureFixture):
+    import threading
+
+    goes_on = threading.Event()
+    keeper = Keeper(lambda *told: (goes_on.wait(20), None)[1], tuple)
+    from tests.server.test_recorder import record
+
+    for _ in range(300):
+        keeper(Entry(record("a")))
+    goes_on.set()
+    keeper.settle()
+    assert keeper.dropped > 0
+    assert "were not recorded" in caplog.text
+
+
+def test_an_answer_without_an_upstream_is_no_record_of_a_call():
+    assert ts.parse(CALL).calls  # what the tests above take for granted
