@@ -394,6 +394,26 @@ def test_a_transaction_that_the_server_broke_off_is_done_again():
     store.close()
 
 
+# ---- readers
+
+
+def test_a_reader_sees_one_moment_however_many_questions_it_asks(url: str):
+    store = Store(url)
+    run(_say(store, "before"))
+    count = sa.select(sa.func.count()).select_from(schema.entries)
+
+    def twice(connection: sa.Connection) -> tuple[int, int]:
+        first = connection.execute(count).scalar_one()
+        writer = threading.Thread(target=lambda: run(_say(store, "meanwhile")))
+        writer.start()
+        writer.join(60)
+        return first, connection.execute(count).scalar_one()
+
+    assert store.database.read(twice) == (1, 1)
+    assert store.database.read(lambda connection: connection.execute(count).scalar_one()) == 2
+    store.close()
+
+
 # ---- processes
 
 

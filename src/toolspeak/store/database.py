@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import exc
@@ -141,7 +141,10 @@ class Database:
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _once(self, work: Callable[[sa.Connection], T], *, write: bool) -> T:
-        options = {"toolspeak_write": write}
+        options: dict[str, Any] = {"toolspeak_write": write}
+        if not write and not self._is_sqlite:
+            # All queries of a reader see the same moment, as they do in SQLite.
+            options["isolation_level"] = "REPEATABLE READ"
         with self._alone(write), self.engine.execution_options(**options).begin() as connection:
             return work(connection)
 
