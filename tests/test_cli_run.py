@@ -78,6 +78,15 @@ def test_yes_counts_inside_the_sandbox_and_nowhere_else(folder: Path):
     assert sorted(path.name for path in folder.iterdir()) == ["notes.txt", "other.txt"]
 
 
+@pytest.mark.requirement("F6")
+def test_a_rule_allows_the_calls_that_it_covers(folder: Path):
+    write = ("", [("write_file", {"path": path, "content": "x"}) for path in ("a.txt", "b.md", "../c.txt")])
+    with served(Played(write, "One of them.")) as url:
+        result = run("Write.", "--upstream", url, "--allow", "write_file(*.txt)", "--no-store")
+    assert result.stderr.count("not allowed") == 2
+    assert sorted(path.name for path in folder.iterdir()) == ["a.txt", "notes.txt"]
+
+
 @pytest.mark.requirement("F1")
 def test_a_limit_is_told_by_the_exit_status():
     turns = [("", [("read_file", {"path": "notes.txt", "offset": at})]) for at in (1, 2)]

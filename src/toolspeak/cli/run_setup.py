@@ -51,6 +51,7 @@ class Wanted(msgspec.Struct, frozen=True):
     mcp_config: str = ""
     workdir: str = "."
     yes: bool = False
+    allow: tuple[str, ...] = ()
     store: bool = True
     max_rounds: int = 50
     verbose: bool = False
@@ -67,6 +68,9 @@ def agent_options(command: Callable[..., None]) -> Callable[..., None]:
     @click.option("--mcp-config", default="", metavar="FILE", help="MCP servers, in the common JSON form")
     @click.option("--workdir", default=".", metavar="DIR", help="where the shell and the files are; by default here")
     @click.option("--yes", is_flag=True, help="allow what happens inside the sandbox without asking")
+    @click.option(
+        "--allow", multiple=True, metavar="RULE", help="calls to allow, such as 'shell(git status*)'; repeatable"
+    )
     @click.option("--store/--no-store", default=True, help="keep the session, or forget it")
     @click.option("--max-rounds", default=50, show_default=True, type=click.IntRange(1, 10_000), metavar="N")
     @click.option("--verbose", is_flag=True, help="a line in the log for every step")
@@ -135,7 +139,7 @@ async def kit(client: AsyncClient, config: Config, wanted: Wanted, ask: Ask | No
     """
     from ..tools.approval import Approval
 
-    approval = Approval(ask, yes=wanted.yes)
+    approval = Approval(ask, allow=wanted.allow, yes=wanted.yes)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(client.close)
         groups = _groups(wanted.tools)
