@@ -274,6 +274,12 @@ def test_what_is_the_systems_is_closed_inside(name: str, world: World):
         assert "OPEN" in bare(world, FOR_ROOT[name])
 
 
+def test_keys_and_settings_of_the_system_are_not_shown(world: World):
+    said = sandboxed(world, "ls -A /etc /etc/ssl /etc/pki/tls /usr/local/etc 2>/dev/null | sort -u; :")
+    assert not {"private", "shadow", "sudoers", "ssh", "sysctl.conf"} & set(said.split())
+    assert "passwd" in said
+
+
 # ---- probes that leave a trace
 
 

@@ -26,15 +26,18 @@ __all__ = ["Inside", "Sandbox", "counts_apart", "environment", "own_folders", "w
 
 #: The system. Shown where it is; a link stays a link.
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
-#: Of /etc only what programs need to find their libraries, certificates, time zone and user names.
+#: Of /etc only what programs need to find their libraries, certificates (not the keys beside them), time zone and user
+#: names.
 _ETC = tuple(
     f"/etc/{name}"
     for name in (
         "alternatives ca-certificates ca-certificates.conf group hosts inputrc ld.so.cache ld.so.conf ld.so.conf.d "
-        "localtime locale.alias magic mime.types nsswitch.conf os-release passwd pki protocols services shells ssl "
-        "terminfo timezone"
+        "localtime locale.alias magic mime.types nsswitch.conf os-release passwd pki/ca-trust pki/tls/certs "
+        "protocols services shells ssl/certs ssl/openssl.cnf terminfo timezone"
     ).split()
 )
+#: Parts of the system that are settings, and may hold secrets.
+_HIDDEN = ("/usr/local/etc",)
 #: Only with a network.
 _NETWORK = ("/etc/resolv.conf", "/etc/gai.conf", "/etc/host.conf")
 _HOME = "/home/user"
@@ -115,6 +118,8 @@ class Sandbox(msgspec.Struct, frozen=True):
             made += _shown(path)
         for path in (*_ETC, *(_NETWORK if self.network else ()), *self.readable):
             made += ["--ro-bind-try", path, path]
+        for path in filter(os.path.isdir, _HIDDEN):
+            made += ["--tmpfs", path, "--remount-ro", path]
         made += ["--proc", "/proc", "--dev", "/dev"]
         made += [*_sized(features, _SHM_SIZE), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
         made += [*_sized(features, _TMP_SIZE), "--tmpfs", "/tmp", *_sized(features, _TMP_SIZE), "--tmpfs", _HOME]
