@@ -71,6 +71,12 @@ def test_lines_are_told_from_a_number_on():
     assert len(desk.ask("GET", "/toolspeak/requests?after=nonsense").json["requests"]) == 2
 
 
+def test_half_a_surrogate_pair_can_be_told():
+    desk = Desk("half \ud800 of a pair")
+    told = desk.ask("GET", f"/toolspeak/requests/{desk.asked(HELLO)}").json
+    assert told["trace"]["attempts"][0]["raw"] == "half \ufffd of a pair"
+
+
 def test_what_was_refused_is_kept_too():
     desk = Desk()
     desk.ask("POST", "/v1/chat/completions", {"model": "m", "messages": "none"})

@@ -107,7 +107,8 @@ class PageApi:
         if self._recorder is None:
             return {"requests": [], "recording": False}
         entries = list(self._recorder.after(_after(scope)))[:_MOST_LINES]
-        return {"requests": [line(entry) for entry in entries], "recording": True}
+        hidden = [secret.reveal() for secret in self._secrets()]
+        return {"requests": [line(entry, hidden) for entry in entries], "recording": True}
 
     async def _record(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         entry = self._entry(route, caller)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import get_args
+from typing import cast, get_args
 
 import msgspec
 
 from ..core.evidence import Policy
-from ..core.model import JSONObject, JSONValue, is_array, is_object
+from ..core.literals import has_surrogate, replace_surrogates
+from ..core.model import JSONObject, JSONValue, is_object
 from ..core.toolkit import toolkit
 from ..core.trace import AttemptTrace
 from .logs import redacted
@@ -35,8 +36,12 @@ def _retries(attempts: tuple[AttemptTrace, ...]) -> int:
     return sum(one.fault is not None and one.phase == two.phase for one, two in pairwise(attempts))
 
 
-def line(entry: Entry) -> JSONObject:
-    """One request among many."""
+def line(entry: Entry, secrets: Iterable[str] = ()) -> JSONValue:
+    """One request among many, without the secrets given and those that its client showed."""
+    return cleaned(_line(entry), (*secrets, *(secret.reveal() for secret in entry.secrets)))
+
+
+def _line(entry: Entry) -> JSONObject:
     record, trace = entry.record, entry.record.trace
     found = [candidate for attempt in trace.attempts for candidate in attempt.candidates]
     calls = [candidate for candidate in found if candidate.verdict == "call"]
@@ -73,9 +78,8 @@ def _timing(entry: Entry) -> JSONObject:
 def whole(entry: Entry, secrets: Iterable[str] = ()) -> JSONValue:
     """Everything about one request, without the secrets given and those that its client showed."""
     hidden = (*secrets, *(secret.reveal() for secret in entry.secrets))
-    # By way of JSON, so that there is nothing in it but what JSON has: no tuple is passed over.
-    told: JSONObject = msgspec.json.decode(msgspec.json.encode(entry.record))
-    told = cleaned({**line(entry), **told, "changed": dict(entry.changed)}, hidden)
+    told: JSONObject = msgspec.to_builtins(entry.record)
+    told = cleaned({**_line(entry), **told, "changed": dict(entry.changed)}, hidden)
     told["client"] = cleaned({"body": _body(entry.body), "fields": dict(entry.fields)}, hidden)
     told["protocol"] = entry.protocol
     tools = toolkit(entry.asked.tools).readable if entry.asked is not None else ()
@@ -116,15 +120,22 @@ def _body(data: bytes) -> JSONValue:
         return data.decode("utf-8", "replace")
 
 
+def _text(text: str, secrets: Sequence[str]) -> str:
+    """A text that can be encoded, without keys."""
+    if not text.isascii() and has_surrogate(text):
+        text = replace_surrogates(text)
+    return redacted(text, secrets)
+
+
 def cleaned(value: JSONValue, secrets: Sequence[str]) -> JSONValue:
     """A value without keys. Bodies are nested 64 deep at most when they come here."""
     if isinstance(value, str):
-        return redacted(value, secrets)
-    if is_array(value):
-        return [cleaned(each, secrets) for each in value]
+        return _text(value, secrets)
+    if isinstance(value, list | tuple):  # structs hold tuples
+        return [cleaned(each, secrets) for each in cast("Sequence[JSONValue]", value)]
     if is_object(value):
         return {
-            redacted(name, secrets): _HIDDEN if name.lower() in _KEY_FIELDS and each else cleaned(each, secrets)
+            _text(name, secrets): _HIDDEN if name.lower() in _KEY_FIELDS and each else cleaned(each, secrets)
             for name, each in value.items()
         }
     return value

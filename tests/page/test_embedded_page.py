@@ -1,0 +1,64 @@
+"""The page once with everything real: `toolspeak serve` as it comes, with the small model that runs here."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolspeak.server.door import doors
+from toolspeak.upstreams.weights import DEFAULT
+
+pytestmark = [pytest.mark.system("browser"), pytest.mark.requirement("H1", "H2")]
+
+#: Milliseconds for a small model on a slow machine.
+PATIENCE = 240_000
+
+
+@pytest.fixture
+def serving(tmp_path: Path) -> Iterator[tuple[str, str]]:
+    """Where it listens, and the session of who has started it."""
+    pytest.importorskip("xllamacpp", reason="the embedded model needs toolspeak[embedded]")
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "toolspeak"
+    if not any(cache.glob("*.gguf")):
+        pytest.skip(f"the weights of {DEFAULT} are not in the cache")
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "toolspeak", "serve", "--port", "0"]
+    process = subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        found = re.search(r"http://\S+", process.stdout.readline())
+        assert found is not None
+        (door,) = doors(tmp_path / "toolspeak" / "servers")
+        yield found.group(), door.token
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+    assert doors(tmp_path / "toolspeak" / "servers") == []
+
+
+def test_the_embedded_model_answers_and_can_be_inspected(browser: Any, serving: tuple[str, str]):
+    url, token = serving
+    context = browser.new_context()
+    context.add_cookies([{"name": "toolspeak_session", "value": token, "url": url}])
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    page.goto(url)
+    page.fill(".composer textarea", "What time is it?")
+    page.press(".composer textarea", "Enter")
+    page.locator(".about").wait_for()
+    assert page.locator(".answer .text, .answer .round, .answer .notice").count() > 0
+    page.get_by_role("link", name="Inspect", exact=True).click()
+    page.locator(".attempt").first.wait_for()
+    page.goto(f"{url}/#/models")
+    page.locator(".model").first.wait_for()
+    page.goto(f"{url}/#/metrics")
+    page.locator(".tiles").wait_for()
+    context.close()
