@@ -19,7 +19,7 @@ from toolspeak.core.events import Finish, TextDelta
 from toolspeak.core.model import Message, Options, Request, TextPart
 from toolspeak.core.schema import ArgumentSchema
 from toolspeak.errors import ConfigError, UpstreamError, UsageError
-from toolspeak.upstreams.embedded import EmbeddedUpstream, recipe_for, threads_for
+from toolspeak.upstreams.embedded import ADAPTER, EmbeddedUpstream, recipe_for, threads_for
 from toolspeak.upstreams.embedded_child import Recipe
 from toolspeak.upstreams.weights import DEFAULT, obtain
 
@@ -94,6 +94,20 @@ def test_what_is_no_model_is_told(model: str):
     with pytest.raises(ConfigError) as caught:
         recipe_for(model)
     assert caught.value.hint
+
+
+def test_the_default_model_has_an_adapter_unless_it_is_told_otherwise(tmp_path: Path):
+    own = tmp_path / "own.gguf"
+    own.write_bytes(b"GGUF")
+    assert recipe_for("").adapter == recipe_for(DEFAULT.name).adapter == str(ADAPTER)
+    assert recipe_for("", adapter="none").adapter == ""
+    assert recipe_for("", adapter=str(own)).adapter == str(own)
+    assert recipe_for(str(own)).adapter == recipe_for("a/b").adapter == ""
+
+
+def test_the_adapter_that_comes_along_is_one_and_small():
+    assert ADAPTER.read_bytes()[:4] == b"GGUF"
+    assert ADAPTER.stat().st_size <= 12_000_000
 
 
 def test_an_adapter_that_is_not_there_is_told():
@@ -193,7 +207,7 @@ def said_with(file: str) -> str:
 @pytest.mark.requirement("H1")
 @pytest.mark.usefixtures("weights")
 def test_an_adapter_changes_what_the_model_says(tmp_path: Path):
-    base = said_with("")
+    base = said_with("none")
     assert said_with(str(adapter(tmp_path / "nothing.gguf", 0))) == base
     assert said_with(str(adapter(tmp_path / "noise.gguf", 1))) != base
 

@@ -120,7 +120,9 @@ class _Asked(msgspec.Struct, frozen=True):
     default="",
     help="Ways to call by name, instead of modes and plans: native,inline,inline+grammar,decision+grammar@100 ...",
 )
-@click.option("--adapter", metavar="FILE", default="", help="A LoRA adapter (GGUF) for a model that runs here.")
+@click.option(
+    "--adapter", metavar="FILE", default="", help="A LoRA adapter (GGUF) for a model that runs here, or none."
+)
 @click.option("--limit", type=click.IntRange(1), help="At most so many cases, from all categories alike.")
 @click.option("--each", type=click.IntRange(1), help="At most so many cases of each category.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides which ones a limit leaves.")
@@ -245,7 +247,7 @@ def _ways(asked: _Asked, config: Config, model: str) -> Iterable[Way]:
 def _settings(asked: _Asked, model: str, config: Config, suite: Suite) -> dict[Setting, int | None]:
     """Every combination, and of how many cases of each category; those that make no difference count once."""
     made: dict[Setting, int | None] = {}
-    adapter = _adapter(config) if model.startswith(_EMBEDDED) else ""
+    adapter = _adapter(config, model.removeprefix(_EMBEDDED)) if model.startswith(_EMBEDDED) else ""
     for way, dialect, marks in product(_ways(asked, config, model), asked.dialect, asked.marks):
         # With mode off nothing is emulated, so that how to emulate says nothing.
         manner = {"plan": way.plan, "dialect": "" if dialect == "auto" else dialect, "marks": marks}
@@ -266,11 +268,14 @@ def _settings(asked: _Asked, model: str, config: Config, suite: Suite) -> dict[S
     return made
 
 
-def _adapter(config: Config) -> str:
+def _adapter(config: Config, model: str) -> str:
     """An adapter by its name and the beginning of its hash: answers with another one must not be mixed."""
-    if not config.adapter:
+    from ..upstreams.embedded import recipe_for
+
+    used = recipe_for(model, config.adapter).adapter
+    if not used:
         return ""
-    path = Path(config.adapter).expanduser()
+    path = Path(used)
     with path.open("rb") as file:  # it is there, or the model would not have been made ready
         return f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()[:12]}"
 

@@ -29,7 +29,16 @@ from .hub import named
 from .seam import Batches, shorten
 from .weights import DEFAULT, Progress
 
-__all__ = ["EmbeddedUpstream", "kept_weights", "need_runtime", "recipe_for", "threads_for", "weights_of"]
+__all__ = [
+    "ADAPTER",
+    "NO_ADAPTER",
+    "EmbeddedUpstream",
+    "kept_weights",
+    "need_runtime",
+    "recipe_for",
+    "threads_for",
+    "weights_of",
+]
 
 #: Reading a file of weights from a slow disk.
 _LOAD_SECONDS = 600
@@ -41,6 +50,10 @@ _MOST_THREADS = 8
 #: Two answers at once, so that a short one need not wait for a long one.
 _PARALLEL = 2
 _CHILD = "toolspeak.upstreams.embedded_child"
+#: Teaches the default model to call tools; 10 MB, so it comes with the package. How it was made: `training/README.md`.
+ADAPTER = Path(__file__).parent.parent / "adapters" / "smollm2-135m-tools.gguf"
+#: In place of an adapter's file: the model as it is.
+NO_ADAPTER = "none"
 
 
 def threads_for(cores: int) -> int:
@@ -68,13 +81,15 @@ def need_runtime() -> None:
 def recipe_for(model: str, adapter: str = "", context: int = 0) -> Recipe:
     """What to run for a model's name: nothing for the default one, a path of a GGUF file, or a name of the hub.
 
+    The default model gets the adapter that comes along, unless another one is given, or `none`.
+
     Raises:
         ConfigError: there is no such file.
     """
     known = Recipe()
     made = Recipe(
         name=Path(model).stem if model else DEFAULT.name,
-        adapter=_file(adapter, "an adapter") if adapter else "",
+        adapter=_adapter(model, adapter),
         context=context or known.context,
         parallel=_PARALLEL,
         threads=threads_for(_cores()),
@@ -114,6 +129,13 @@ def weights_of(recipe: Recipe, cache: Path, environment: Mapping[str, str], prog
     if at_hub is not None:
         return hub.obtain(at_hub, cache, environment, progress)
     return weights.obtain(DEFAULT, cache, environment, progress)
+
+
+def _adapter(model: str, given: str) -> str:
+    """The file of the adapter; empty: none."""
+    if given and given != NO_ADAPTER:
+        return _file(given, "an adapter")
+    return str(ADAPTER) if not given and model in ("", DEFAULT.name) else ""
 
 
 def _file(path: str, what: str) -> str:

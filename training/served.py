@@ -1,0 +1,112 @@
+"""Measures the adapter as it is served: through toolspeak's client, on the CPU, with the grammar.
+
+    python -m training.served --adapter adapter.gguf --seal seal-tools
+
+Two sets: requests of Seal-Tools `test_out_domain` that take one call, among eight tools, none of which was trained on;
+and tasks of three rounds (look up, compute, answer) that are drawn here. Neither is for choosing between adapters.
+Above: nothing. Below: toolspeak's client, `seal`, `chains`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+from pathlib import Path
+
+from toolspeak import AsyncClient
+from toolspeak.cli.config import loaded
+from toolspeak.core.model import Message, TextPart, Tool, ToolCall, ToolResult
+from toolspeak.evaluation.statistics import wilson
+
+from .chains import Chain
+from .family import Style
+from .measure import same
+from .seal import Labelled, Seal
+
+_TOOLS = 8
+_OPTIONS: dict[str, object] = {"temperature": 0, "max_tokens": 512, "probe": "off"}
+
+
+async def _seal_case(client: AsyncClient, each: Labelled, tools: list[Tool]) -> tuple[bool, bool]:
+    reply = await client.chat([Message("user", (TextPart(each.request),))], tools, **_OPTIONS)  # type: ignore[arg-type]
+    right = each.calls[0]
+    named = [call.name for call in reply.calls] == [right.name]
+    return named, named and same(reply.calls[0].arguments, right.arguments)
+
+
+async def _task(client: AsyncClient, seed: int) -> bool:
+    """One task of three rounds: every round must be right."""
+    rng = random.Random(seed)
+    chain = Chain(rng, Style())
+    rounds = chain.rounds(rng)
+    messages = list(rounds[0].messages)
+    for number, wanted in enumerate(rounds):
+        reply = await client.chat(messages, list(chain.tools), **_OPTIONS)  # type: ignore[arg-type]
+        if number == len(rounds) - 1:
+            return not reply.calls and _number_in(wanted.answer.text, reply.text)
+        right = wanted.answer.calls[0]
+        if len(reply.calls) != 1 or reply.calls[0].name != right.name or not _close(reply.calls[0], right):
+            return False
+        result: ToolResult = rounds[number + 1].messages[-1].results[0]
+        call = reply.calls[0]
+        messages += [Message("assistant", calls=(call,)), Message("tool", results=(ToolResult(call.id, result.content, call.name),))]
+    return False
+
+
+def _close(one: ToolCall, other: ToolCall) -> bool:
+    squeezed = [{name: "".join(value.split()) if isinstance(value, str) else value for name, value in each.arguments.items()} for each in (one, other)]
+    return same(squeezed[0], squeezed[1])
+
+
+def _number_in(right: str, said: str) -> bool:
+    number = right.rstrip(".").split()[-1]
+    return number in said.replace(",", "")
+
+
+async def _measure(asked: argparse.Namespace) -> None:
+    seal, rng = Seal(Path(asked.seal)), random.Random(8)
+    cases = [each for each in seal.requests("test_out_domain", grounded=False) if len(each.calls) == 1][: asked.limit]
+    names = list(seal.tools)
+    jobs: list[tuple[Labelled, list[Tool]]] = []
+    for each in cases:
+        listed = {each.calls[0].name: seal.tools[each.calls[0].name]}
+        while len(listed) < _TOOLS:
+            name = rng.choice(names)
+            listed.setdefault(name, seal.tools[name])
+        tools = list(listed.values())
+        rng.shuffle(tools)
+        jobs.append((each, tools))
+    config = loaded({"adapter": asked.adapter} if asked.adapter else None)
+    async with AsyncClient("embedded:", config=config) as client:
+        gate = asyncio.Semaphore(2)
+
+        async def held(work: object) -> object:
+            async with gate:
+                return await work  # type: ignore[misc]
+
+        found = await asyncio.gather(*(held(_seal_case(client, each, tools)) for each, tools in jobs))
+        tasks = await asyncio.gather(*(held(_task(client, 1_000_000 + at)) for at in range(asked.tasks)))
+    _tell("Seal-Tools out of domain, one call, 8 tools: name", [named for named, _ in found])  # type: ignore[misc]
+    _tell("Seal-Tools out of domain, one call, 8 tools: all", [right for _, right in found])  # type: ignore[misc]
+    _tell("tasks of three rounds", list(tasks))  # type: ignore[arg-type]
+
+
+def _tell(what: str, right: list[bool]) -> None:
+    if right:
+        low, high = wilson(sum(right), len(right))
+        print(json.dumps({"what": what, "right": sum(right), "of": len(right), "share": round(sum(right) / len(right), 3), "from": round(low, 3), "to": round(high, 3)}))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--adapter", default="")
+    parser.add_argument("--seal", required=True)
+    parser.add_argument("--limit", type=int, default=1000)
+    parser.add_argument("--tasks", type=int, default=50)
+    asyncio.run(_measure(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()
