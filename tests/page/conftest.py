@@ -15,8 +15,9 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE = 15_000
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
+    """For one file of tests: while it is open an event loop runs in this thread, where others want to run theirs."""
     api = pytest.importorskip("playwright.sync_api", reason="`make test-system` installs playwright")
     path = next(found for name in NAMES if (found := shutil.which(name)))
     with api.sync_playwright() as playwright:

@@ -11,7 +11,7 @@ import json
 import re
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
@@ -149,7 +149,7 @@ class Served:
         return self._guard.access.sessions.exchange(self._guard.access.sessions.code())
 
 
-def _app(base: Callable[[], object], guard: Guard, settings: Settings) -> App:
+def _app(base: Callable[[], object], guard: Guard, settings: Settings, store: str) -> App:
     upstream = base()
     line = Line(
         "scripted",
@@ -162,11 +162,11 @@ def _app(base: Callable[[], object], guard: Guard, settings: Settings) -> App:
     )
     known = Capabilities()
     probes = Probes(known, ProbeStore(MemoryState()))
-    return App(Gateway([line], known, MemoryState(), b"a secret", probes=probes), guard)
+    return App(Gateway([line], known, MemoryState(), b"a secret", probes=probes), guard, store=store)
 
 
 @contextmanager
-def served(settings: Settings | None = None, models: Sequence[str] = MODELS) -> Iterator[Served]:
+def served(settings: Settings | None = None, store: str = "") -> Iterator[Served]:
     """Model and server, both on free ports."""
     listening = socket.create_server(("127.0.0.1", 0))
     ready, servers, failures = threading.Event(), list[uvicorn.Server](), list[BaseException]()
@@ -174,7 +174,9 @@ def served(settings: Settings | None = None, models: Sequence[str] = MODELS) -> 
 
     async def run() -> None:
         async with serving(_answering(script)) as upstream:
-            app = _app(lambda: reached(upstream, PROTOCOL), guard, settings or Settings(mode="force", marks="fixed"))
+            app = _app(
+                lambda: reached(upstream, PROTOCOL), guard, settings or Settings(mode="force", marks="fixed"), store
+            )
             apps.append(app)
             server = uvicorn.Server(uvicorn_config(app))
             servers.append(server)

@@ -114,7 +114,7 @@ def test_for_a_tool_of_ones_own_one_is_asked_what_it_answers(page: Any, server: 
     page.click(".tools summary")
     schema = '[{"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}]'
     page.get_by_label("Your own tools, as JSON schemas").fill(schema)
-    assert "get_weather" in page.locator(".picker [role=status]").inner_text()
+    assert "get_weather" in page.locator(".picker [role=status]").first.inner_text()
     page.click(".tools summary")
     server.script.calls["weather"] = ("get_weather", {"city": "Oslo"})
     page.fill(FIELD, "How is the weather?")

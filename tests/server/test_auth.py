@@ -43,7 +43,9 @@ ADMIN = {
     ("HEAD", "/metrics"),
     ("POST", "/toolspeak/probe"),
     ("POST", "/toolspeak/requests/NAME/replay"),
-} | {("GET", f"/toolspeak/{name}") for name in ("about", "evaluations", "models", "requests", "series")}
+    ("GET", "/toolspeak/sessions/NAME"),
+    ("HEAD", "/toolspeak/sessions/NAME"),
+} | {("GET", f"/toolspeak/{name}") for name in ("about", "evaluations", "models", "requests", "series", "sessions")}
 PAGES = {"/", "/version", "/openapi.json", "/docs", "/models", "/v1/models", "/v1beta/models"} | {
     "/api/tags",
     "/api/ps",
@@ -220,8 +222,10 @@ def test_what_others_asked_needs_more_than_being_on_this_machine(method: str, pa
     team = Team(required=False)
     assert asked(team, method, path).status == 401
     assert asked(team, method, path, bearer(team.key("anna"))).status == 403
-    # Nothing is probed here, and no request has the id NAME.
-    known = {"/toolspeak/probe": 400, "/toolspeak/requests/NAME/replay": 404}.get(path, 200)
+    # Nothing is probed here, no request has the id NAME, and there is no store.
+    known = {"/toolspeak/probe": 400, "/toolspeak/requests/NAME/replay": 404, "/toolspeak/sessions/NAME": 400}.get(
+        path, 200
+    )
     assert asked(team, method, path, bearer(team.key("root", admin=True))).status == known
 
 

@@ -191,7 +191,9 @@ def command(
 
     code = guard.access.sessions.code if manner.workers == 1 else None
     operation = Operation(tracer=spans(), access_log=log.access_log)
-    app = App(gateway, guard, operation=operation, recorder=recorder, secrets=lambda: reader.secrets)
+    app = App(
+        gateway, guard, operation=operation, recorder=recorder, secrets=lambda: reader.secrets, store=config.store
+    )
     said = partial(_say_where, address.host, running, code)
     with usage_errors(), _door(config, address.host, guard.access.sessions.standing(), said) as listening:
         status = serve(app, address.host, address.port, remade, Manner(*manner), listening)

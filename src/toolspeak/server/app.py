@@ -54,6 +54,7 @@ class App:
         operation: what counts the requests and decides when they must end.
         recorder: what keeps the last requests; None: nothing does.
         secrets: what must not be shown with them.
+        store: where the sessions are that the page lists.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class App:
         operation: Operation | None = None,
         recorder: Recorder | Literal["usual"] | None = "usual",
         secrets: Callable[[], Iterable[Secret]] = tuple,
+        store: str = "",
     ) -> None:
         self._gateway = gateway
         self.operation = operation or Operation()
@@ -75,7 +77,7 @@ class App:
         self._limits = limits or Limits()
         self._recorder = Recorder() if recorder == "usual" else recorder
         self._series = Series(lambda: self.operation.metrics.numbers)
-        self._api = PageApi(lambda: self._gateway, self._recorder, self._series, secrets)
+        self._api = PageApi(lambda: self._gateway, self._recorder, self._series, secrets, store)
         self._pages = Pages(lambda: self._gateway, self._api, self._guard.access.sessions)
 
     async def replace(self, gateway: Gateway) -> None:

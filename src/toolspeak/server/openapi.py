@@ -59,6 +59,8 @@ SUMMARIES = {
     "series": "What happened in each minute, by model",
     "evaluations": "Results of `toolspeak eval` in the working directory",
     "page_file": "A file of the page",
+    "chats": "The sessions of the store; `text` is what must stand in them",
+    "chat": "One session, as questions and answers",
 }
 _TAGS = {
     "openai": "OpenAI",
@@ -86,7 +88,12 @@ _ADMIN: list[JSONValue] = [{"bearer": []}, {"session": []}]
 _SECURITY: dict[str, list[JSONValue]] = {"open": [], "client": _CLIENT, "admin": _ADMIN}
 
 #: What a path names, where it is no model.
-_NAMED = {"record": "the id of a request", "replay": "the id of a request", "page_file": "the name of a file"}
+_NAMED = {
+    "record": "the id of a request",
+    "replay": "the id of a request",
+    "page_file": "the name of a file",
+    "chat": "the id of a session",
+}
 _TEXTS = {"docs": "text/html", "session": "text/html"}
 _TEXT = "text/plain"
 _JSON = "application/json"

@@ -169,4 +169,6 @@ PAGES: dict[str, tuple[type | None, type | None]] = {
     "series": (None, Object),
     "evaluations": (None, Object),
     "page_file": (None, None),
+    "chats": (None, Object),
+    "chat": (None, Object),
 }

@@ -26,6 +26,7 @@ from .auth import Caller
 from .gateway import Gateway
 from .limits import read_object
 from .page_models import ModelsDesk
+from .page_sessions import SessionsDesk
 from .recorder import Entry, Recorder
 from .replay import replayed
 from .routes import Route
@@ -51,6 +52,7 @@ class PageApi:
         recorder: what was kept; None where nothing is.
         series: what was counted.
         secrets: what must not be shown.
+        store: where sessions are.
     """
 
     def __init__(
@@ -59,12 +61,14 @@ class PageApi:
         recorder: Recorder | None,
         series: Series,
         secrets: Callable[[], Iterable[Secret]] = tuple,
+        store: str = "",
     ) -> None:
         self._gateway = gateway
         self._recorder = recorder
         self._secrets = secrets
         self._numbers = series
         self._models = ModelsDesk(gateway)
+        self._sessions = SessionsDesk(store)
         self._pages: dict[str, _Make] = {
             "about": self._about,
             "evaluations": self._evaluations,
@@ -74,6 +78,8 @@ class PageApi:
             "records": self._records,
             "replay": self._replay,
             "series": self._series,
+            "chats": self._chats,
+            "chat": self._chat,
         }
 
     def find(self, page: str) -> _Make | None:
@@ -83,6 +89,7 @@ class PageApi:
     async def close(self) -> None:
         """End what is under way."""
         await self._models.close()
+        self._sessions.close()
 
     # ---- the page itself
 
@@ -147,14 +154,23 @@ class PageApi:
     async def _series(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         return {"rows": msgspec.to_builtins(self._numbers.rows(time.time()))}
 
+    async def _chats(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        return await asyncio.to_thread(self._sessions.listed, _query(scope).get("text", ""))
+
+    async def _chat(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        return await asyncio.to_thread(self._sessions.one, str(route.fields["id"]))
+
     async def _evaluations(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         return {"evaluations": await asyncio.to_thread(_results)}
 
 
+def _query(scope: Scope) -> dict[str, str]:
+    return dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
+
+
 def _after(scope: Scope) -> int:
     """The number behind which somebody wants to know."""
-    query = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), max_num_fields=16))
-    number = query.get("after", "0")
+    number = _query(scope).get("after", "0")
     return int(number) if number.isascii() and number.isdigit() and len(number) < 16 else 0
 
 

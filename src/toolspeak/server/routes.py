@@ -73,6 +73,7 @@ _ADMIN_PAGES = {
     "models": "profiles",
     "requests": "records",
     "series": "series",
+    "sessions": "chats",
 }
 
 _TABLE: dict[tuple[str, str], Route] = {
@@ -100,6 +101,8 @@ _GEMINI_ACTIONS = {"generateContent": False, "streamGenerateContent": True}
 #: Where one model is shown, and in whose words.
 _ITEMS = {"/v1/models/": "model", "/models/": "model", "/v1beta/models/": "gemini_model"}
 _RECORDS, _REPLAY = "/toolspeak/requests/", "/replay"
+#: Where one session is.
+_SESSIONS = "/toolspeak/sessions/"
 #: The files of the page hold nothing of anybody's.
 _FILES = "/toolspeak/page/"
 
@@ -112,7 +115,7 @@ _SHAPES = (
         for action in (*_GEMINI_ACTIONS, "countTokens")
     ),
     *((method, f"{head}/models/NAME") for head in ("", "/v1", "/v1beta") for method in ("GET", "HEAD")),
-    *((method, f"{head}NAME") for head in (_RECORDS, _FILES) for method in ("GET", "HEAD")),
+    *((method, f"{head}NAME") for head in (_RECORDS, _FILES, _SESSIONS) for method in ("GET", "HEAD")),
     ("POST", f"{_RECORDS}NAME{_REPLAY}"),
 )
 
@@ -185,6 +188,8 @@ def _item(path: str) -> Route | None:
             return Route(page=page, fields={"model": path[len(prefix) :]})
     if path.startswith(_RECORDS):
         return Route(page="record", fields={"id": path[len(_RECORDS) :]})
+    if path.startswith(_SESSIONS):
+        return Route(page="chat", fields={"id": path[len(_SESSIONS) :]}, level="admin")
     if path.startswith(_FILES):
         return Route(page="page_file", fields={"name": path[len(_FILES) :]})
     return None

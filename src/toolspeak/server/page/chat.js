@@ -4,6 +4,7 @@
 import { Conversation } from "./conversation.js";
 import { h, labelled, put, say, select } from "./dom.js";
 import { ExchangeView } from "./exchange_view.js";
+import { makeSessions } from "./sessions.js";
 import { makeToolPicker } from "./tool_picker.js";
 
 /**
@@ -65,6 +66,14 @@ export function makeChat(about) {
     field.focus();
   }
 
+  /** @param {import("./conversation.js").Exchange[]} exchanges of a session that is gone on with */
+  function open(exchanges) {
+    conversation.cancel();
+    conversation.exchanges = exchanges;
+    put(transcript, exchanges.map((exchange, index) => new ExchangeView(exchange, (other) => resend(index, other)).element));
+    field.focus();
+  }
+
   function clear() {
     conversation.cancel();
     conversation.cut(0);
@@ -100,6 +109,7 @@ export function makeChat(about) {
       labelled("Plan", settings.plan),
       labelled("Dialect", settings.dialect),
       picker.element,
+      makeSessions(open),
       h("button", { type: "button", class: "quiet", click: clear }, "New chat"),
     ),
     scroller,
