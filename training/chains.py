@@ -81,7 +81,11 @@ class Chain:
     def __init__(self, rng: random.Random, style: Style) -> None:
         self._look, self._calc = rng.choice(_LOOKUPS), rng.choice(_COMPUTES)
         name = rng.choice(self._look.param.split())
-        schema = {"type": "object", "properties": {name: {"type": "string", "description": self._look.told}}, "required": [name]}
+        schema = {
+            "type": "object",
+            "properties": {name: {"type": "string", "description": self._look.told}},
+            "required": [name],
+        }
         first = Tool(style.named(rng.choice(self._look.names.split())), self._look.about, schema)
         properties = {key: {"type": type_, "description": about} for key, type_, about in self._calc.params}
         second = Tool(
@@ -96,21 +100,41 @@ class Chain:
         """The three turns."""
         look, calc = self._look, self._calc
         asked, number = kind(look.spec).draw(rng), kind(calc.spec).draw(rng)
-        found = round(rng.uniform(look.low, look.high), look.digits) if look.digits else rng.randint(int(look.low), int(look.high))
+        found = (
+            round(rng.uniform(look.low, look.high), look.digits)
+            if look.digits
+            else rng.randint(int(look.low), int(look.high))
+        )
         thing = look.thing.replace("{v}", asked.said)
         how = calc.said.replace("{n}", number.said)
         request = rng.choice(
-            ["Look up {0} and {1}.", "Find {0}, then {1}.", "Get {0} and {1}, please.", "I need {0}. After that, {1}.", "What is {0}? Then {1}.", "First find {0}, then {1}."]
+            [
+                "Look up {0} and {1}.",
+                "Find {0}, then {1}.",
+                "Get {0} and {1}, please.",
+                "I need {0}. After that, {1}.",
+                "What is {0}? Then {1}.",
+                "First find {0}, then {1}.",
+            ]
         ).format(thing, how)
         values = [each.replace("{v}", str(found)).replace("{n}", str(number.value)) for each in calc.formula.split("|")]
-        given = dict(zip([key for key, _, _ in calc.params], map(_number, values), strict=True)) if len(values) > 1 else {calc.params[0][0]: values[0]}
+        given = (
+            dict(zip([key for key, _, _ in calc.params], map(_number, values), strict=True))
+            if len(values) > 1
+            else {calc.params[0][0]: values[0]}
+        )
         answer = round(rng.uniform(2, 99999), rng.choice([0, 1, 2]))
         answer = int(answer) if answer == int(answer) else answer
-        one, two = ToolCall(self.tools[0].name, {self._param: asked.value}, "c1"), ToolCall(self.tools[1].name, given, "c2")
+        one, two = (
+            ToolCall(self.tools[0].name, {self._param: asked.value}, "c1"),
+            ToolCall(self.tools[1].name, given, "c2"),
+        )
         user = Message("user", (TextPart(request),))
         told = (Message("assistant", calls=(one,)), _result(one, look.key, found, rng))
         done = (Message("assistant", calls=(two,)), _result(two, calc.key, answer, rng))
-        final = rng.choice(["The result is {0}.", "It is {0}.", "{1} is {2}, and the result is {0}.", "The answer is {0}."])
+        final = rng.choice(
+            ["The result is {0}.", "It is {0}.", "{1} is {2}, and the result is {0}.", "The answer is {0}."]
+        )
         final = final.format(answer, thing[:1].upper() + thing[1:], found)
         return [
             Round((user,), Answer((ToolCall(one.name, one.arguments),))),
@@ -127,5 +151,13 @@ def _number(text: str) -> object:
 
 
 def _result(call: ToolCall, key: str, value: object, rng: random.Random) -> Message:
-    text = rng.choice([json.dumps({key: value}), json.dumps({key: value}), str(value), f"{key}: {value}", json.dumps({"ok": True, key: value})])
+    text = rng.choice(
+        [
+            json.dumps({key: value}),
+            json.dumps({key: value}),
+            str(value),
+            f"{key}: {value}",
+            json.dumps({"ok": True, key: value}),
+        ]
+    )
     return Message("tool", results=(ToolResult(call.id, text, call.name),))

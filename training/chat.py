@@ -62,7 +62,9 @@ def main() -> None:
     prompts = [coder.encode(frame.replace("{}", each), add_special_tokens=False).ids for each in found]
     end = coder.token_to_id(END)
     answers = Model(weights).decode(prompts, {name: weights[name] for name in linear_names()}, end, 110, 768)
-    told = [(question, coder.decode(ids).strip()) for question, ids in zip(found, answers, strict=True) if len(ids) < 110]
+    told = [
+        (question, coder.decode(ids).strip()) for question, ids in zip(found, answers, strict=True) if len(ids) < 110
+    ]
     kept = [(question, answer) for question, answer in told if _is_good(answer)]
     Path(asked.out).write_text(json.dumps(kept, ensure_ascii=False), encoding="utf-8")
     print(f"{len(kept)} of {len(found)} answers kept")

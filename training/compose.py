@@ -98,8 +98,16 @@ _PARAMS: tuple[tuple[str, str, str, str], ...] = (
     ("distance radius", "num(1,900)", "Distance in kilometers", "within {v} km|over a distance of {v} kilometers"),
 )  # fmt: skip
 _FLAGS = (
-    ("include_details detailed", "Whether to return all details. Default is false.", "with all details|including details"),
-    ("notify send_notification", "Whether to send a notification. Default is false.", "and notify me|and send a notification"),
+    (
+        "include_details detailed",
+        "Whether to return all details. Default is false.",
+        "with all details|including details",
+    ),
+    (
+        "notify send_notification",
+        "Whether to send a notification. Default is false.",
+        "and notify me|and send a notification",
+    ),
     ("dry_run simulate", "Only simulate. Default is false.", "as a dry run|but only simulate it"),
     ("verbose", "Print more. Default is false.", "with verbose output"),
     ("overwrite force", "Replace what is there. Default is false.", "overwriting what is there|and force it"),
@@ -132,7 +140,9 @@ class Composed:
             self._flag = (name, phrases.split("|"))
         required = [name for name, _, _, needed in self._params if needed]
         words = self._noun.replace(" ", "_")
-        name = rng.choice([f"{self._verb}_{words}", f"{words}.{self._verb}", f"{self._verb}_{words}_info", f"{words}_{self._verb}"])
+        name = rng.choice(
+            [f"{self._verb}_{words}", f"{words}.{self._verb}", f"{self._verb}_{words}_info", f"{words}_{self._verb}"]
+        )
         told = f"{about} {_article(self._noun)}{rng.choice(['.', '', ' based on the given parameters.', ' for the user.'])}"
         if style.hints:
             told += " Note that the provided function is in Python 3 syntax."
@@ -156,7 +166,10 @@ class Composed:
 
     def _one(self, rng: random.Random) -> tuple[str, ToolCall]:
         words, arguments = self._clauses(rng, 0.45)
-        return f"{rng.choice(self._said)} {rng.choice(['the', 'the', _article(self._noun).split()[0]])} {self._noun} {words}", ToolCall(self.tool.name, arguments)
+        return (
+            f"{rng.choice(self._said)} {rng.choice(['the', 'the', _article(self._noun).split()[0]])} {self._noun} {words}",
+            ToolCall(self.tool.name, arguments),
+        )
 
     def _clauses(self, rng: random.Random, optional: float | None) -> tuple[str, JSONObject]:
         words: list[str] = []
@@ -172,7 +185,9 @@ class Composed:
         if self._flag and optional is not None and rng.random() < 0.3:
             words.append(rng.choice(self._flag[1]))
             arguments[self._flag[0]] = True
-        return " ".join(words) if rng.random() < 0.6 else ", ".join(words), {name: arguments[name] for name in self.tool.parameters["properties"] if name in arguments}
+        return " ".join(words) if rng.random() < 0.6 else ", ".join(words), {
+            name: arguments[name] for name in self.tool.parameters["properties"] if name in arguments
+        }
 
 
 def _article(noun: str) -> str:

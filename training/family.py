@@ -29,7 +29,9 @@ _SLOT = re.compile(r"\{([\w.]+)\}")
 _FIXED = re.compile(r"\s*\[(\w+=.*)\]$")
 _DEFAULT = re.compile(r"Default is '?([^'.]+(?:\.\d+)?)'?\.$")
 #: Tools that could be used for nearly anything: they stand in no list of which nothing fits.
-GENERIC = frozenset({"web.search", "shell.run", "arithmetic.evaluate", "http.request", "db.query", "text.summarize", "web.open_page"})
+GENERIC = frozenset(
+    {"web.search", "shell.run", "arithmetic.evaluate", "http.request", "db.query", "text.summarize", "web.open_page"}
+)
 
 
 class Style(NamedTuple):
@@ -71,7 +73,7 @@ class Param(NamedTuple):
     required: bool
     about: str
     many: bool = False
-    members: dict[str, Param] = {}
+    members: dict[str, Param] = {}  # noqa: RUF012 - each object gets its own
 
 
 class Family(NamedTuple):
@@ -131,10 +133,16 @@ class Offer:
             del parameters["required"]
         about = rng.choice(family.abouts)
         if rng.random() < 0.25:
-            about = rng.choice(_LEADS).format(about[:1].lower() + about[1:]) if rng.random() < 0.3 else about.rstrip(".")
+            about = (
+                rng.choice(_LEADS).format(about[:1].lower() + about[1:]) if rng.random() < 0.3 else about.rstrip(".")
+            )
         if style.hints:
             about += " Note that the provided function is in Python 3 syntax."
-        name = rng.choice(family.names) if rng.random() > 0.07 else f"{rng.choice(WORDS)}_{rng.choice(['run', 'tool', 'fn', 'api', 'v2'])}"
+        name = (
+            rng.choice(family.names)
+            if rng.random() > 0.07
+            else f"{rng.choice(WORDS)}_{rng.choice(['run', 'tool', 'fn', 'api', 'v2'])}"
+        )
         self.tool = Tool(style.named(name), about, parameters)
 
     def _add_unused(self, properties: JSONObject, rng: random.Random) -> None:
@@ -147,7 +155,11 @@ class Offer:
             param = rng.choice(_optional())
             assert param.kind is not None
             name = rng.choice(param.names)
-            if name in properties or name in self.family.params or param.kind.name in own - {"enum", "pick", "bool", "int"}:
+            if (
+                name in properties
+                or name in self.family.params
+                or param.kind.name in own - {"enum", "pick", "bool", "int"}
+            ):
                 continue
             properties[name] = {**param.kind.schema, "description": param.about}
             if param.kind.options:
@@ -242,7 +254,11 @@ class Offer:
             told[said] = ToolCall(call.name, self._merged(shared, call))
         fragments, calls = list(told), list(told.values())
         count = len(calls)
-        sep = rng.choice([", ", ", ", "; ", ", then ", ", for "]) if "for" in head.split()[-2:] else rng.choice([", ", ", ", "; "])
+        sep = (
+            rng.choice([", ", ", ", "; ", ", then ", ", for "])
+            if "for" in head.split()[-2:]
+            else rng.choice([", ", ", ", "; "])
+        )
         last = rng.choice([" and ", " and ", ", and ", " and also ", " as well as ", "; and "])
         said = f"{head} {sep.join(fragments[:-1])}{last}{fragments[-1]}" if count > 1 else f"{head} {fragments[0]}"
         return _sentence(said + ("?" if head.split()[0] in _ASKING else "."), rng), calls
@@ -270,16 +286,19 @@ class Offer:
 
     def _is_plain(self, key: str) -> bool:
         param = self._param(key)
-        return "." not in key and param.kind is not None and param.kind.schema["type"] == "string" and not param.kind.options
+        return (
+            "." not in key
+            and param.kind is not None
+            and param.kind.schema["type"] == "string"
+            and not param.kind.options
+        )
 
     def _param(self, key: str) -> Param:
         outer, _, inner = key.partition(".")
         param = self.family.params[outer]
         return param.members[inner] if inner else param
 
-    def _fill(
-        self, text: str, fixed: JSONObject, rng: random.Random, drawn: dict[str, Drawn]
-    ) -> tuple[str, ToolCall]:
+    def _fill(self, text: str, fixed: JSONObject, rng: random.Random, drawn: dict[str, Drawn]) -> tuple[str, ToolCall]:
         """The text with values in its slots, and the call that goes with it; `drawn` values are kept."""
         found = drawn
         for key in _SLOT.findall(text):
@@ -318,7 +337,12 @@ class Offer:
 @cache
 def _optional() -> list[Param]:
     """The optional parameters of all families, to lend to others."""
-    return [param for family in families() for param in family.params.values() if not param.required and param.kind is not None]
+    return [
+        param
+        for family in families()
+        for param in family.params.values()
+        if not param.required and param.kind is not None
+    ]
 
 
 _ASKING = frozenset("What What's How When Which Who Where Is Does Do Can".split())
@@ -351,7 +375,16 @@ def _split(request: str) -> tuple[str, JSONObject]:
     return request[: found.start()], {key: json.loads(value) for key, _, value in pairs}
 
 
-_POLITE = ("Please ", "Hey, ", "Could you please ", "I need you to ", "Hi! ", "Can you ", "Quick question: ", "Help me: ")
+_POLITE = (
+    "Please ",
+    "Hey, ",
+    "Could you please ",
+    "I need you to ",
+    "Hi! ",
+    "Can you ",
+    "Quick question: ",
+    "Help me: ",
+)
 _CONTEXT = (
     "I'm working on a school project. ", "My boss wants to know this. ", "I have a question. ", "This is for a friend. ",
     "I was wondering about something. ", "I'm preparing a presentation. ", "We are planning something. ",
@@ -388,7 +421,9 @@ def _strung(parts: Iterable[str], rng: random.Random) -> str:
             " ".join([ended[0], *(f"Then {each[:1].lower()}{each[1:]}" for each in ended[1:])]),
             " and ".join(each.rstrip("?") for each in lower) + ("?" if bare[-1].endswith("?") else "."),
             "\n".join(f"{at}. {each}" for at, each in enumerate(ended, 1)),
-            ", ".join(each.rstrip("?") for each in lower[:-1]) + f", and {lower[-1].rstrip('?')}" + ("?" if bare[-1].endswith("?") else "."),
+            ", ".join(each.rstrip("?") for each in lower[:-1])
+            + f", and {lower[-1].rstrip('?')}"
+            + ("?" if bare[-1].endswith("?") else "."),
         ]
     )
 

@@ -21,7 +21,9 @@ from .family import Style, _sentence, strung  # pyright: ignore[reportPrivateUsa
 #: A value that is marked less often than this share of an intent's requests is no parameter of it.
 _RARE = 0.02
 #: Intents that are talk rather than requests.
-_TALK = frozenset("oos greeting goodbye thank_you yes no maybe repeat general_praise general_confirm general_negate general_dontcare general_affirm general_repeat general_explain general_quirky general_joke general_commandstop who_made_you what_is_your_name meaning_of_life are_you_a_bot how_old_are_you what_are_your_hobbies do_you_have_pets where_are_you_from fun_fact tell_joke".split())
+_TALK = frozenset(
+    "oos greeting goodbye thank_you yes no maybe repeat general_praise general_confirm general_negate general_dontcare general_affirm general_repeat general_explain general_quirky general_joke general_commandstop who_made_you what_is_your_name meaning_of_life are_you_a_bot how_old_are_you what_are_your_hobbies do_you_have_pets where_are_you_from fun_fact tell_joke".split()
+)
 
 
 class Request(NamedTuple):
@@ -34,11 +36,22 @@ class Request(NamedTuple):
 class IntentOffer:
     """A tool for one intent, and requests for it."""
 
-    def __init__(self, intent: str, requests: list[Request], slots: list[str], rng: random.Random, style: Style) -> None:
+    def __init__(
+        self, intent: str, requests: list[Request], slots: list[str], rng: random.Random, style: Style
+    ) -> None:
         self.intent = intent
         words = _words(intent)
-        name = rng.choice([words.replace(" ", "_"), words.replace(" ", "_"), "assistant." + words.replace(" ", "_"), words.replace(" ", "_") + "_tool"])
-        about = rng.choice(["{0}.", "{0}", "Use this to handle: {0}.", "Tool for the intent '{1}'."]).format(words.capitalize(), words)
+        name = rng.choice(
+            [
+                words.replace(" ", "_"),
+                words.replace(" ", "_"),
+                "assistant." + words.replace(" ", "_"),
+                words.replace(" ", "_") + "_tool",
+            ]
+        )
+        about = rng.choice(["{0}.", "{0}", "Use this to handle: {0}.", "Tool for the intent '{1}'."]).format(
+            words.capitalize(), words
+        )
         if style.hints:
             about += " Note that the provided function is in Python 3 syntax."
         properties: JSONObject = {}
@@ -46,7 +59,9 @@ class IntentOffer:
             label = slot.replace("_", " ")
             schema: JSONObject = {"type": "string"}
             if rng.random() < 0.7:
-                schema["description"] = rng.choice([f"The {label}", f"{label.capitalize()}, if given", f"{label.capitalize()} as the user said it"])
+                schema["description"] = rng.choice(
+                    [f"The {label}", f"{label.capitalize()}, if given", f"{label.capitalize()} as the user said it"]
+                )
             properties[slot] = schema
         self.tool = Tool(style.named(name), about, {"type": "object", "properties": properties, "required": []})
         self.required: list[str] = []
@@ -54,7 +69,10 @@ class IntentOffer:
 
     def _one(self, rng: random.Random) -> tuple[str, ToolCall]:
         found = rng.choice(self._requests)
-        return found.text, ToolCall(self.tool.name, {name: found.values[name] for name in self.tool.parameters["properties"] if name in found.values})
+        return found.text, ToolCall(
+            self.tool.name,
+            {name: found.values[name] for name in self.tool.parameters["properties"] if name in found.values},
+        )
 
     def ask(self, rng: random.Random) -> tuple[str, ToolCall]:
         """A request for one call."""
@@ -82,7 +100,11 @@ class Intents:
         for intent, rows in json.loads((folder / "snips.json").read_text(encoding="utf-8")).items():
             for row in rows:
                 values = {part["entity"]: part["text"].strip() for part in row["data"] if "entity" in part}
-                self._add(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", intent).lower(), "".join(part["text"] for part in row["data"]), values)
+                self._add(
+                    re.sub(r"(?<=[a-z])(?=[A-Z])", "_", intent).lower(),
+                    "".join(part["text"] for part in row["data"]),
+                    values,
+                )
         self._slots = {intent: _slots(requests) for intent, requests in self._requests.items()}
         self._names = list(self._requests)
 

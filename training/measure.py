@@ -11,16 +11,16 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import re
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
-from toolspeak.core.model import JSONValue, Message, TextPart, Tool, ToolCall
+from toolspeak.core.model import Message, TextPart, Tool, ToolCall
 from toolspeak.core.reader import parse
 
+from .compare import plain
 from .dataset import Sources, rendered, scenes_of
 from .model import Model, linear_names, load
 from .render import Answer, Turn
@@ -55,7 +55,11 @@ def seal_dev(seal: Seal, count: int, tools: int) -> list[Asked]:
         turn = Turn((Message("user", (TextPart(each.request),)),), tuple(shuffled), seed=rng.randbytes(8))
         told = rendered(Scene(turn, Answer(tuple(each.calls)), ""))
         assert told is not None
-        asked.append(Asked("seal_one" if len(each.calls) == 1 else "seal_several", told[0], Answer(tuple(each.calls)), turn.tools))
+        asked.append(
+            Asked(
+                "seal_one" if len(each.calls) == 1 else "seal_several", told[0], Answer(tuple(each.calls)), turn.tools
+            )
+        )
     return asked
 
 
@@ -71,23 +75,6 @@ def held_out(sources: Sources, count: int) -> list[Asked]:
     return asked
 
 
-def same(one: JSONValue, other: JSONValue) -> bool:
-    """Whether two values mean the same."""
-    return _plain(one) == _plain(other)
-
-
-def _plain(value: JSONValue) -> JSONValue:
-    if isinstance(value, bool) or value is None:
-        return value
-    if isinstance(value, int | float):
-        return float(value)
-    if isinstance(value, str):
-        return re.sub(r"\s+", " ", value.strip().strip(".").lower())
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    return {key: _plain(each) for key, each in sorted(value.items())}
-
-
 def calls_in(text: str, tools: tuple[Tool, ...]) -> list[ToolCall]:
     """The calls of an answer, as toolspeak reads them."""
     try:
@@ -101,7 +88,7 @@ def judged(asked: Asked, text: str) -> tuple[bool, bool]:
     """Whether the right tools are called, and whether all is right."""
     found = calls_in(text, asked.tools)
     names = Counter(call.name for call in found) == Counter(call.name for call in asked.answer.calls)
-    key = lambda call: json.dumps([call.name, _plain(call.arguments)], sort_keys=True)  # noqa: E731
+    key = lambda call: json.dumps([call.name, plain(call.arguments)], sort_keys=True)  # noqa: E731
     return names, sorted(map(key, found)) == sorted(map(key, asked.answer.calls))
 
 
@@ -135,7 +122,14 @@ def main() -> None:
             row[1] += right_names
             row[2] += right
             if not right:
-                wrong.append({"set": case.set, "prompt": case.prompt[-400:], "said": text, "right": [(call.name, call.arguments) for call in case.answer.calls]})
+                wrong.append(
+                    {
+                        "set": case.set,
+                        "prompt": case.prompt[-400:],
+                        "said": text,
+                        "right": [(call.name, call.arguments) for call in case.answer.calls],
+                    }
+                )
         for set_, (count, names, right) in sorted(counts.items()):
             print(f"{name:24} {set_:14} n={count:4} names={names / count:6.1%} all={right / count:6.1%}", flush=True)
         if asked.out:

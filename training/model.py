@@ -27,7 +27,9 @@ def load(path: Path, device: str, kind: torch.dtype) -> Weights:
     """The weights, as the quantised file gives them: the adapter learns around the loss of quantisation."""
     found: Weights = {}
     for each in GGUFReader(str(path)).tensors:
-        values = dequantize(each.data, each.tensor_type).astype(np.float32).reshape([int(size) for size in each.shape][::-1])
+        values = (
+            dequantize(each.data, each.tensor_type).astype(np.float32).reshape([int(size) for size in each.shape][::-1])
+        )
         tensor = torch.from_numpy(values.copy()).to(device)
         found[each.name] = tensor.to(kind) if tensor.ndim == 2 else tensor
     return found
@@ -65,7 +67,9 @@ def _feed(x: Tensor, norm: Tensor, gate: Tensor, up: Tensor, down: Tensor) -> Te
     return x + F.linear(F.silu(F.linear(h, gate)) * F.linear(h, up), down)
 
 
-def before(x: Tensor, cos: Tensor, sin: Tensor, norm: Tensor, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def before(
+    x: Tensor, cos: Tensor, sin: Tensor, norm: Tensor, q: Tensor, k: Tensor, v: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
     """The first half of a block, up to the attention."""
     queries, keys, values = _qkv(_norm(x, norm), cos, sin, q, k, v)
     return queries.contiguous(), _many(keys).contiguous(), _many(values).contiguous()
@@ -105,13 +109,17 @@ class Model:
         return F.linear(hidden, self.weights["token_embd.weight"]).float()
 
     @torch.no_grad()
-    def decode(self, prompts: list[list[int]], changed: Weights, end: int, most: int = 192, batch: int = 384) -> list[list[int]]:
+    def decode(
+        self, prompts: list[list[int]], changed: Weights, end: int, most: int = 192, batch: int = 384
+    ) -> list[list[int]]:
         """Greedy answers to many prompts."""
         order = sorted(range(len(prompts)), key=lambda at: len(prompts[at]))
         found: list[list[int]] = [[] for _ in prompts]
         for begin in range(0, len(order), batch):
             chosen = order[begin : begin + batch]
-            for at, answer in zip(chosen, self._decode([prompts[at] for at in chosen], changed, end, most), strict=True):
+            for at, answer in zip(
+                chosen, self._decode([prompts[at] for at in chosen], changed, end, most), strict=True
+            ):
                 found[at] = answer
         return found
 
@@ -149,7 +157,15 @@ class Model:
         answers = torch.stack(said, 1).tolist()
         return [each[: each.index(end)] if end in each else each for each in answers]
 
-    def _step(self, token: Tensor, position: Tensor, kept: list[tuple[Tensor, Tensor]], w: Weights, rows: Tensor, places: Tensor) -> Tensor:
+    def _step(
+        self,
+        token: Tensor,
+        position: Tensor,
+        kept: list[tuple[Tensor, Tensor]],
+        w: Weights,
+        rows: Tensor,
+        places: Tensor,
+    ) -> Tensor:
         """One more token for every prompt."""
         x = F.embedding(token, w["token_embd.weight"])[:, None]
         cos, sin = self._cos[position][:, None, None], self._sin[position][:, None, None]

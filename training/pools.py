@@ -40,7 +40,9 @@ Müller, Schmidt, Kowalski, Novak, Haddad, Okafor, Tanaka, Jensen, Larsson, Dubo
 COMPANIES = _words("""Apple, Microsoft, Google, Tesla, Amazon, Netflix, IBM, Oracle, Intel, Siemens, Toyota, Samsung, Sony,
 Airbus, Boeing, Nvidia, Adobe, Spotify, Pfizer, Nike, Adidas, Ford, Honda, Bosch, Shell, Visa, Acme Corp, Globex,
 Northwind, Contoso, Bluebird Labs, Helios Energy""")
-TICKERS = _words("AAPL, MSFT, GOOG, TSLA, AMZN, NVDA, NFLX, META, IBM, ORCL, INTC, AMD, SAP, SHOP, DIS, NKE, PFE, BA, KO, V")
+TICKERS = _words(
+    "AAPL, MSFT, GOOG, TSLA, AMZN, NVDA, NFLX, META, IBM, ORCL, INTC, AMD, SAP, SHOP, DIS, NKE, PFE, BA, KO, V"
+)
 CURRENCIES = {
     "USD": "US dollars|dollars", "EUR": "euros", "GBP": "British pounds|pounds", "JPY": "Japanese yen|yen",
     "CNY": "Chinese yuan", "INR": "Indian rupees|rupees", "CAD": "Canadian dollars", "AUD": "Australian dollars",
@@ -60,7 +62,9 @@ DISHES = _words("""lasagna, chicken curry, pad thai, beef stew, mushroom risotto
 apple pie, falafel, paella, caesar salad, banana bread, goulash, sushi, shakshuka, chili, ratatouille, dumplings, tiramisu""")
 INGREDIENTS = _words("""milk, eggs, flour, sugar, butter, rice, onions, garlic, tomatoes, chicken, spinach, cheese, carrots,
 potatoes, mushrooms, pasta, olive oil, beans, honey, apples, bananas, coffee, bread, lemons, chickpeas, peanuts""")
-CUISINES = _words("Italian, Chinese, Mexican, Thai, Indian, French, Greek, Japanese, Korean, Ethiopian, Lebanese, Spanish")
+CUISINES = _words(
+    "Italian, Chinese, Mexican, Thai, Indian, French, Greek, Japanese, Korean, Ethiopian, Lebanese, Spanish"
+)
 PRODUCTS = _words("""laptop, phone, headphone, keyboard, backpack, jacket, desk lamp, coffee maker, blender, camera, tent,
 bicycle, notebook, water bottle, monitor, office chair, watch, guitar, rain coat, vacuum cleaner, t-shirt, sofa, tablet,
 yoga mat, drone, printer, hiking boot, mug""")
@@ -79,31 +83,57 @@ SONGS = _words("""Bohemian Rhapsody, Imagine, Yesterday, Billie Jean, Hotel Cali
 Wonderwall, Clocks, Viva la Vida, Halo, Africa, Space Oddity, Smooth, Respect, Fast Car, Dreams""")
 ARTISTS = _words("""Queen, Adele, Coldplay, Miles Davis, Taylor Swift, Bach, Radiohead, Beyoncé, Bob Dylan, ABBA, Nina Simone,
 Metallica, Shakira, Ed Sheeran, Daft Punk, Björk, The Beatles, Mozart""")
-PLAYLISTS = _words("Road Trip, Chill Vibes, Workout, Focus, Party 2024, Sunday Morning, Rainy Days, Deep Sleep, Throwback")
+PLAYLISTS = _words(
+    "Road Trip, Chill Vibes, Workout, Focus, Party 2024, Sunday Morning, Rainy Days, Deep Sleep, Throwback"
+)
 MUSIC_GENRES = _words("jazz, rock, classical, hip hop, techno, country, reggae, blues, folk, metal")
 INSTRUMENTS = _words("piano, guitar, violin, cello, drums, flute, saxophone, trumpet, clarinet, harp, ukulele")
-GENRES = _words("comedy, thriller, science fiction, horror, romance, drama, fantasy, documentary, mystery, adventure, western")
-GAMES = _words("Starfall Arena, Chess Masters, Realm of Ash, Turbo League, Block World, Shadow Ops, Farm Story, Orbit 9")
-PAINTINGS = _words("Mona Lisa, The Starry Night, Guernica, The Scream, Girl with a Pearl Earring, Water Lilies, The Kiss")
+GENRES = _words(
+    "comedy, thriller, science fiction, horror, romance, drama, fantasy, documentary, mystery, adventure, western"
+)
+GAMES = _words(
+    "Starfall Arena, Chess Masters, Realm of Ash, Turbo League, Block World, Shadow Ops, Farm Story, Orbit 9"
+)
+PAINTINGS = _words(
+    "Mona Lisa, The Starry Night, Guernica, The Scream, Girl with a Pearl Earring, Water Lilies, The Kiss"
+)
 PAINTERS = _words("""Pablo Picasso, Claude Monet, Frida Kahlo, Rembrandt, Georgia O'Keeffe, Edvard Munch, Auguste Rodin,
 Camille Claudel, Henry Moore, Gustav Klimt, Louise Bourgeois""")
-MUSEUMS = _words("Louvre, British Museum, Prado, Uffizi, Hermitage, Rijksmuseum, Guggenheim, Tate Modern, Pergamon Museum")
+MUSEUMS = _words(
+    "Louvre, British Museum, Prado, Uffizi, Hermitage, Rijksmuseum, Guggenheim, Tate Modern, Pergamon Museum"
+)
 EVENTS_PAST = _words("""French Revolution, Battle of Hastings, fall of the Berlin Wall, Moon landing, Congress of Vienna,
 Great Fire of London, signing of the Magna Carta, Boxer Rebellion, Battle of Waterloo, Industrial Revolution, Black Death""")
 FIGURES = _words("""Cleopatra, Napoleon Bonaparte, Marie Curie, Genghis Khan, Nelson Mandela, Ada Lovelace, Julius Caesar,
 Isaac Newton, Simón Bolívar, Joan of Arc, Leonardo da Vinci, Catherine the Great, Charles Darwin, Nikola Tesla""")
 RIVERS = _words("Nile, Amazon, Danube, Mississippi, Rhine, Yangtze, Ganges, Volga, Thames, Mekong, Congo, Seine")
-MOUNTAINS = _words("Mount Everest, K2, Kilimanjaro, Mont Blanc, Denali, Matterhorn, Mount Fuji, Aconcagua, Elbrus, Etna")
+MOUNTAINS = _words(
+    "Mount Everest, K2, Kilimanjaro, Mont Blanc, Denali, Matterhorn, Mount Fuji, Aconcagua, Elbrus, Etna"
+)
 PLANETS = _words("Mercury, Venus, Earth, Mars, Jupiter, Saturn, Uranus, Neptune")
-STARS = _words("Sirius, Betelgeuse, Vega, Polaris, Rigel, Alpha Centauri, Aldebaran, Antares, Arcturus, Proxima Centauri")
-ELEMENTS = _words("hydrogen, helium, carbon, nitrogen, oxygen, sodium, iron, copper, silver, gold, mercury, lead, uranium, neon")
-FORMULAS = _words("H2O, CO2, NaCl, C6H12O6, H2SO4, CH4, NH3, CaCO3, C2H5OH, HNO3, KMnO4, Fe2O3, C8H10N4O2, NaHCO3, H2O2")
-DISEASES = _words("diabetes, influenza, malaria, asthma, migraine, measles, pneumonia, arthritis, anemia, dengue, eczema, gout")
-DRUGS = _words("aspirin, ibuprofen, amoxicillin, paracetamol, metformin, warfarin, lisinopril, omeprazole, insulin, cetirizine")
-JOBS = _words("data engineer, nurse, teacher, plumber, graphic designer, accountant, software developer, chef, electrician, lawyer")
+STARS = _words(
+    "Sirius, Betelgeuse, Vega, Polaris, Rigel, Alpha Centauri, Aldebaran, Antares, Arcturus, Proxima Centauri"
+)
+ELEMENTS = _words(
+    "hydrogen, helium, carbon, nitrogen, oxygen, sodium, iron, copper, silver, gold, mercury, lead, uranium, neon"
+)
+FORMULAS = _words(
+    "H2O, CO2, NaCl, C6H12O6, H2SO4, CH4, NH3, CaCO3, C2H5OH, HNO3, KMnO4, Fe2O3, C8H10N4O2, NaHCO3, H2O2"
+)
+DISEASES = _words(
+    "diabetes, influenza, malaria, asthma, migraine, measles, pneumonia, arthritis, anemia, dengue, eczema, gout"
+)
+DRUGS = _words(
+    "aspirin, ibuprofen, amoxicillin, paracetamol, metformin, warfarin, lisinopril, omeprazole, insulin, cetirizine"
+)
+JOBS = _words(
+    "data engineer, nurse, teacher, plumber, graphic designer, accountant, software developer, chef, electrician, lawyer"
+)
 SUBJECTS = _words("""calculus, organic chemistry, world history, Spanish, machine learning, linear algebra, biology, music theory,
 economics, photography, creative writing, astronomy, statistics, philosophy""")
-UNIVERSITIES = _words("Harvard University, MIT, University of Oxford, ETH Zurich, Stanford University, University of Tokyo, Sorbonne")
+UNIVERSITIES = _words(
+    "Harvard University, MIT, University of Oxford, ETH Zurich, Stanford University, University of Tokyo, Sorbonne"
+)
 TOPICS = _words("""climate change, quantum computing, machine learning, the Roman Empire, black holes, electric cars,
 renewable energy, ancient Egypt, nutrition, space travel, robotics, cybersecurity, vaccines, jazz music, modern art,
 gardening, personal finance, remote work, supply chains, deep sea life, artificial intelligence, urban planning, chess""")
@@ -111,8 +141,12 @@ QUERIES = _words("""best hiking trails in the Alps, how to fix a leaking tap, ch
 history of the fax machine, python dataclass tutorial, vegan protein sources, used electric bikes, solar eclipse dates,
 how to prune roses, remote jobs for translators, museum free entry days, low light house plants, tax deadline extension""")
 ROOMS = _words("kitchen, living room, bedroom, bathroom, office, hallway, garage, dining room, nursery, basement")
-RESTAURANTS = _words("Luigi's, The Golden Fork, Sakura, Chez Marie, El Toro, Blue Lagoon, Bistro 42, Spice Garden, Noma, The Old Mill")
-HOTELS = _words("Grand Plaza, Hilton Garden, Sea View Inn, Park Hyatt, Hotel Adlon, The Ritz, Alpine Lodge, City Express")
+RESTAURANTS = _words(
+    "Luigi's, The Golden Fork, Sakura, Chez Marie, El Toro, Blue Lagoon, Bistro 42, Spice Garden, Noma, The Old Mill"
+)
+HOTELS = _words(
+    "Grand Plaza, Hilton Garden, Sea View Inn, Park Hyatt, Hotel Adlon, The Ritz, Alpine Lodge, City Express"
+)
 EVENTS = _words("""team meeting, dentist appointment, project review, birthday party, lunch with the client, yoga class,
 budget planning, parent-teacher conference, book club, standup, job interview, product demo, piano recital""")
 TASKS = _words("""call the bank, water the plants, submit the report, buy a present, renew the passport, pick up the kids,
@@ -131,12 +165,16 @@ WORDS = _words("""alpha, report, orders, falcon, atlas, harvest, orion, summer, 
 pioneer, apollo, ember, horizon, quartz, willow""")
 RARE_WORDS = _words("""ephemeral, serendipity, ubiquitous, pragmatic, altruism, zenith, catalyst, nostalgia, paradox, resilient,
 obfuscate, quixotic, sonder, gregarious, laconic""")
-CODE_WORDS = _words("TODO, FIXME, import os, def main, timeout, class User, password, console.log, async def, NullPointerException, retry")
+CODE_WORDS = _words(
+    "TODO, FIXME, import os, def main, timeout, class User, password, console.log, async def, NullPointerException, retry"
+)
 SERVICES = _words("api, web, worker, billing, auth, frontend, payments, search, notifications, gateway, redis, nginx")
 TABLES = _words("users, orders, customers, products, employees, invoices, students, sessions")
 PACKAGES = _words("numpy, requests, pandas, flask, react, express, serde, tokio, pytest, lodash, django, scipy")
 PROG_LANGS = _words("Python, JavaScript, Rust, Go, Java, C++, Ruby, TypeScript")
-COMMIT_MESSAGES = _words("fix typo, add tests, update docs, refactor parser, bump version, initial commit, remove dead code")
+COMMIT_MESSAGES = _words(
+    "fix typo, add tests, update docs, refactor parser, bump version, initial commit, remove dead code"
+)
 COMMANDS = _words("""ls -la, git status, df -h, python3 main.py, pytest -q, npm install, docker ps, whoami, uname -a, make build,
 du -sh ., tail -n 20 app.log, cat README.md, ps aux, mkdir build, grep -r TODO src""")
 SQLS = ["SELECT * FROM users", "SELECT name FROM products WHERE price > 20", "SELECT COUNT(*) FROM orders",
@@ -147,8 +185,16 @@ FUNCTIONS = ["x^2", "3x^2 + 2x - 5", "x**3", "sin(x)", "e^x", "2*x + 1", "x^3 - 
 TIME_ZONES = _words("UTC, EST, PST, CET, IST, JST, GMT, CST, America/New_York, Europe/Berlin, Asia/Tokyo")
 MONTHS = _words("January, February, March, April, May, June, July, August, September, October, November, December")
 WEEKDAYS = _words("Monday, Tuesday, Wednesday, Thursday, Friday, Saturday, Sunday")
-STREETS = _words("Main Street, Oak Avenue, Maple Drive, 5th Avenue, Hill Road, Station Street, Elm Street, Park Lane, River Road")
-DOMAINS = _words("example.com, acme.org, weatherhub.io, mybank.net, openlibrary.org, shop.example, travelblog.com, devtools.dev")
-FOLDERS = _words("/tmp, src, docs, /home/anna, /var/log, ~/Downloads, data/raw, tests, /etc/nginx, build/output, notebooks")
-FILES = _words("notes.txt, report.pdf, data.csv, main.py, config.yaml, README.md, index.html, todo.md, results.json, app.log, utils.js")
+STREETS = _words(
+    "Main Street, Oak Avenue, Maple Drive, 5th Avenue, Hill Road, Station Street, Elm Street, Park Lane, River Road"
+)
+DOMAINS = _words(
+    "example.com, acme.org, weatherhub.io, mybank.net, openlibrary.org, shop.example, travelblog.com, devtools.dev"
+)
+FOLDERS = _words(
+    "/tmp, src, docs, /home/anna, /var/log, ~/Downloads, data/raw, tests, /etc/nginx, build/output, notebooks"
+)
+FILES = _words(
+    "notes.txt, report.pdf, data.csv, main.py, config.yaml, README.md, index.html, todo.md, results.json, app.log, utils.js"
+)
 IMAGES = _words("photo.png, banner.jpg, logo.png, cat.jpeg, holiday.tiff, scan.bmp, avatar.webp")

@@ -15,8 +15,8 @@ from toolspeak.core.model import Message, TextPart, Tool, ToolCall, ToolChoice, 
 
 from .chains import Chain
 from .compose import Composed
-from .intents import IntentOffer, Intents
 from .family import GENERIC, Family, Offer, Style, strung
+from .intents import IntentOffer, Intents
 from .render import Answer, PlanKind, Turn
 from .seal import Labelled, Seal, SealOffer
 
@@ -43,7 +43,9 @@ _REFUSALS = (
     "That isn't something the available tools can handle.", "I'm sorry, none of my tools fits this request.",
     "I can't help with that using the tools available to me.",
 )  # fmt: skip
-_VERBS = frozenset("calculate compute find get create list set add check estimate convert search book retrieve send show look generate apply suggest recommend plan open write read start run play translate schedule cancel log reserve order rent deploy block encode count replace change move format install train draw insert publish buy record resize cut delete roll deal mix conjugate define".split())
+_VERBS = frozenset(
+    "calculate compute find get create list set add check estimate convert search book retrieve send show look generate apply suggest recommend plan open write read start run play translate schedule cancel log reserve order rent deploy block encode count replace change move format install train draw insert publish buy record resize cut delete roll deal mix conjugate define".split()
+)
 
 
 def _user(text: str) -> Message:
@@ -89,7 +91,9 @@ class Scenes:
             if len(found) >= count:
                 break
             near = domains and rng.random() < 0.35
-            one = rng.choice(self._by_domain[rng.choice(domains)]).offer(rng, style) if near else self._offer(rng, style)
+            one = (
+                rng.choice(self._by_domain[rng.choice(domains)]).offer(rng, style) if near else self._offer(rng, style)
+            )
             words = _content(f"{_spoken(one.tool.name)} {one.tool.description}")
             if one.tool.name in names or any(_overlap(words, each) > 0.5 for each in told):
                 continue
@@ -187,9 +191,13 @@ class Scenes:
         there = [_content(f"{_spoken(each.tool.name)} {each.tool.description}") for each in offers]
         for _ in range(6):
             near = domains and rng.random() < 0.5
-            one = rng.choice(self._by_domain[rng.choice(domains)]).offer(rng, style) if near else self._offer(rng, style)
+            one = (
+                rng.choice(self._by_domain[rng.choice(domains)]).offer(rng, style) if near else self._offer(rng, style)
+            )
             words = _content(f"{_spoken(one.tool.name)} {one.tool.description}")
-            if one.tool.name in [each.tool.name for each in offers] or any(_overlap(words, each) > 0.45 for each in there):
+            if one.tool.name in [each.tool.name for each in offers] or any(
+                _overlap(words, each) > 0.45 for each in there
+            ):
                 continue
             request, _ = one.ask(rng)
             if self._intents is not None and not near and rng.random() < 0.2:
@@ -247,7 +255,10 @@ class Scenes:
     def _chain(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
         chain = Chain(rng, style)
         others = self._distractors([], rng.choice([0, 1, 2, 4, 6]), rng, style)
-        tools = [*chain.tools, *(each.tool for each in others if each.tool.name not in [tool.name for tool in chain.tools])]
+        tools = [
+            *chain.tools,
+            *(each.tool for each in others if each.tool.name not in [tool.name for tool in chain.tools]),
+        ]
         rng.shuffle(tools)
         frame = self._frame(rng, tools, ToolChoice(), kind)
         return [_scene(frame, each.messages, each.answer, "chain") for each in [*chain.rounds(rng), *chain.rounds(rng)]]
@@ -301,20 +312,43 @@ def _result(call: ToolCall, rng: random.Random) -> tuple[ToolResult, str]:
     roll = rng.random()
     if roll < 0.08:
         error = rng.choice(["not found", "permission denied", "timeout", "service unavailable", "invalid parameter"])
-        return ToolResult(call.id, json.dumps({"error": error}), call.name, error=rng.random() < 0.5), f"That did not work: {error}."
+        return ToolResult(
+            call.id, json.dumps({"error": error}), call.name, error=rng.random() < 0.5
+        ), f"That did not work: {error}."
     if roll < 0.16:
-        return ToolResult(call.id, rng.choice(["Done.", "OK", "Success", "Saved."]), call.name), rng.choice(["Done.", "All set."])
+        return ToolResult(call.id, rng.choice(["Done.", "OK", "Success", "Saved."]), call.name), rng.choice(
+            ["Done.", "All set."]
+        )
     facts: dict[str, object] = {}
     for _ in range(rng.randint(1, 3)):
         if rng.random() < 0.35:
             key, values = rng.choice(_FACTS)
             facts[key] = rng.choice(values)
         else:
-            key = rng.choice(["result", "total", "price", "count", "rating", "temperature", "distance", "duration", "score", "area", "balance"])
+            key = rng.choice(
+                [
+                    "result",
+                    "total",
+                    "price",
+                    "count",
+                    "rating",
+                    "temperature",
+                    "distance",
+                    "duration",
+                    "score",
+                    "area",
+                    "balance",
+                ]
+            )
             facts[key] = rng.choice([rng.randint(1, 5000), round(rng.uniform(0.5, 900), 2)])
     words = [f"the {key} is {value}" for key, value in facts.items()]
     said = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
     if rng.random() < 0.12:  # a long result in which what matters is a small part
-        facts["items"] = [{"id": at, "name": rng.choice(["alpha", "report", "falcon", "nova"]), "value": rng.randint(1, 99)} for at in range(rng.randint(5, 25))]
+        facts["items"] = [
+            {"id": at, "name": rng.choice(["alpha", "report", "falcon", "nova"]), "value": rng.randint(1, 99)}
+            for at in range(rng.randint(5, 25))
+        ]
     text = json.dumps(facts) if rng.random() < 0.8 else "\n".join(f"{key}: {value}" for key, value in facts.items())
-    return ToolResult(call.id, text, call.name), rng.choice([f"{said[:1].upper()}{said[1:]}.", f"Here is what I found: {said}."])
+    return ToolResult(call.id, text, call.name), rng.choice(
+        [f"{said[:1].upper()}{said[1:]}.", f"Here is what I found: {said}."]
+    )

@@ -49,7 +49,9 @@ def _tool(row: JSONObject) -> Tool:
         for name, each in row["parameters"].items()
     }
     required = [name for name in row["required"] if name in properties]
-    return Tool(row["api_name"], row["api_description"], {"type": "object", "properties": properties, "required": required})
+    return Tool(
+        row["api_name"], row["api_description"], {"type": "object", "properties": properties, "required": required}
+    )
 
 
 def _rows(path: Path) -> list[JSONObject]:
@@ -67,7 +69,9 @@ class Seal:
         self.trained = [row["api_name"] for row in rows if row["api_name"] not in forbidden]
         self.fields = {row["api_name"]: row["field"].partition("/")[0] for row in rows}
         self._answerable = [name for name in self.trained if self.askable(name)]
-        self.labelled = [each for each in self.requests("test_in_domain") if not {call.name for call in each.calls} & forbidden]
+        self.labelled = [
+            each for each in self.requests("test_in_domain") if not {call.name for call in each.calls} & forbidden
+        ]
 
     def requests(self, split: str, grounded: bool = True) -> list[Labelled]:
         """The labelled requests of a split; with `grounded`, those whose values all stand in the request."""
@@ -77,7 +81,9 @@ class Seal:
             values = [value for call in calls for value in call.arguments.values()]
             if any(isinstance(value, str) and value.startswith("API_call") for value in values):
                 continue
-            if any(name not in call.arguments for call in calls for name in self.tools[call.name].parameters["required"]):
+            if any(
+                name not in call.arguments for call in calls for name in self.tools[call.name].parameters["required"]
+            ):
                 continue
             if not grounded or all(_stands_in(value, row["query"]) for value in values):
                 found.append(Labelled(row["query"], calls))
@@ -86,14 +92,19 @@ class Seal:
     def _call(self, row: JSONObject) -> ToolCall:
         schemas = self.tools[row["api"]].parameters["properties"]
         given = row["parameters"]
-        return ToolCall(row["api"], {name: _typed(given[name], schemas[name]["type"]) for name in schemas if name in given})
+        return ToolCall(
+            row["api"], {name: _typed(given[name], schemas[name]["type"]) for name in schemas if name in given}
+        )
 
     # ---- requests from schemas
 
     def askable(self, name: str) -> bool:
         """Whether values for all that is required can be made up."""
         parameters = self.tools[name].parameters
-        return all(_guessed(each, parameters["properties"][each]) for each in parameters["required"]) and len(parameters["properties"]) > 0
+        return (
+            all(_guessed(each, parameters["properties"][each]) for each in parameters["required"])
+            and len(parameters["properties"]) > 0
+        )
 
     def offer(self, rng: random.Random, style: Style) -> SealOffer:
         """A tool with requests from its schema."""
@@ -105,7 +116,9 @@ class SealOffer:
 
     def __init__(self, tool: Tool, rng: random.Random, style: Style) -> None:
         self.original = tool.name
-        name = tool.name if rng.random() < 0.5 else style.named(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", tool.name).lower())
+        name = (
+            tool.name if rng.random() < 0.5 else style.named(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", tool.name).lower())
+        )
         about = tool.description + (" Note that the provided function is in Python 3 syntax." if style.hints else "")
         self.tool = Tool(name, about, tool.parameters)
         self.required: list[str] = tool.parameters["required"]
@@ -134,12 +147,28 @@ class SealOffer:
             if found.schema["type"] == "boolean":
                 words.append(f"{label}: {'yes' if drawn.value else 'no'}")
             else:
-                words.append(rng.choice([f"the {label} {quoted}", f"{label} {quoted}", f"a {label} of {quoted}", f"{label}: {quoted}", f"{label} = {quoted}"]))
+                words.append(
+                    rng.choice(
+                        [
+                            f"the {label} {quoted}",
+                            f"{label} {quoted}",
+                            f"a {label} of {quoted}",
+                            f"{label}: {quoted}",
+                            f"{label} = {quoted}",
+                        ]
+                    )
+                )
             arguments[name] = drawn.value
         rng.shuffle(words)
         about = self._about[:1].lower() + self._about[1:]
-        lead = rng.choice(["{0}", "Can you {0}", "I want to {0}", "Please {0}", "I'd like you to {0}", "Help me {0}", "{0}"]).format(about)
-        joined = rng.choice([" with {0}", " for {0}", ". Use {0}", " given {0}", ", {0}", " using {0}"]).format(_and(words)) if words else ""
+        lead = rng.choice(
+            ["{0}", "Can you {0}", "I want to {0}", "Please {0}", "I'd like you to {0}", "Help me {0}", "{0}"]
+        ).format(about)
+        joined = (
+            rng.choice([" with {0}", " for {0}", ". Use {0}", " given {0}", ", {0}", " using {0}"]).format(_and(words))
+            if words
+            else ""
+        )
         return f"{lead[:1].upper()}{lead[1:]}{joined}.", ToolCall(self.tool.name, arguments)
 
 

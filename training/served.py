@@ -21,8 +21,8 @@ from toolspeak.core.model import Message, TextPart, Tool, ToolCall, ToolResult
 from toolspeak.evaluation.statistics import wilson
 
 from .chains import Chain
+from .compare import same
 from .family import Style
-from .measure import same
 from .seal import Labelled, Seal
 
 _TOOLS = 8
@@ -51,12 +51,18 @@ async def _task(client: AsyncClient, seed: int) -> bool:
             return False
         result: ToolResult = rounds[number + 1].messages[-1].results[0]
         call = reply.calls[0]
-        messages += [Message("assistant", calls=(call,)), Message("tool", results=(ToolResult(call.id, result.content, call.name),))]
+        messages += [
+            Message("assistant", calls=(call,)),
+            Message("tool", results=(ToolResult(call.id, result.content, call.name),)),
+        ]
     return False
 
 
 def _close(one: ToolCall, other: ToolCall) -> bool:
-    squeezed = [{name: "".join(value.split()) if isinstance(value, str) else value for name, value in each.arguments.items()} for each in (one, other)]
+    squeezed = [
+        {name: "".join(value.split()) if isinstance(value, str) else value for name, value in each.arguments.items()}
+        for each in (one, other)
+    ]
     return same(squeezed[0], squeezed[1])
 
 
@@ -96,7 +102,18 @@ async def _measure(asked: argparse.Namespace) -> None:
 def _tell(what: str, right: list[bool]) -> None:
     if right:
         low, high = wilson(sum(right), len(right))
-        print(json.dumps({"what": what, "right": sum(right), "of": len(right), "share": round(sum(right) / len(right), 3), "from": round(low, 3), "to": round(high, 3)}))
+        print(
+            json.dumps(
+                {
+                    "what": what,
+                    "right": sum(right),
+                    "of": len(right),
+                    "share": round(sum(right) / len(right), 3),
+                    "from": round(low, 3),
+                    "to": round(high, 3),
+                }
+            )
+        )
 
 
 def main() -> None:

@@ -48,7 +48,9 @@ class Adapter:
     def merged(self) -> Weights:
         """The matrices of the model as the adapter changes them."""
         kind = self._weights["token_embd.weight"].dtype
-        return {name: (self._weights[name].float() + self.scale * (self.b[name] @ a)).to(kind) for name, a in self.a.items()}
+        return {
+            name: (self._weights[name].float() + self.scale * (self.b[name] @ a)).to(kind) for name, a in self.a.items()
+        }
 
     def save(self, path: Path) -> None:
         """Keep it, with the scale in B and both of about the same size, so that half precision loses little."""
@@ -73,7 +75,11 @@ def restored(weights: Weights, path: Path) -> Weights:
     kind, device = weights["token_embd.weight"].dtype, weights["token_embd.weight"].device
     with np.load(path) as kept:
         return {
-            name: (weights[name].float() + torch.from_numpy(kept[f"{name}.B"]).float().to(device) @ torch.from_numpy(kept[f"{name}.A"]).float().to(device)).to(kind)
+            name: (
+                weights[name].float()
+                + torch.from_numpy(kept[f"{name}.B"]).float().to(device)
+                @ torch.from_numpy(kept[f"{name}.A"]).float().to(device)
+            ).to(kind)
             for name in linear_names()
         }
 
@@ -146,7 +152,13 @@ def train(asked: argparse.Namespace) -> None:
     torch.set_float32_matmul_precision("high")
     out = Path(asked.out)
     out.mkdir(parents=True, exist_ok=True)
-    sources = Sources(Path(asked.weights), Path(asked.seal) if asked.seal else None, Path(asked.chat) if asked.chat else None, Path(asked.intents) if asked.intents else None, everything=asked.everything)
+    sources = Sources(
+        Path(asked.weights),
+        Path(asked.seal) if asked.seal else None,
+        Path(asked.chat) if asked.chat else None,
+        Path(asked.intents) if asked.intents else None,
+        everything=asked.everything,
+    )
     batches = stream(sources, asked.seed, asked.length, asked.rows, asked.workers)
     weights = load(Path(asked.weights), device, kind)
     model = Model(weights)
@@ -154,7 +166,9 @@ def train(asked: argparse.Namespace) -> None:
         model.before = torch.compile(model.before, dynamic=False)
         model.after = torch.compile(model.after, dynamic=False)
     adapter = Adapter(weights, asked.rank, asked.scale, Path(asked.start) if asked.start else None)
-    optimizer = torch.optim.AdamW(adapter.parameters(), lr=asked.rate, betas=(0.9, 0.98), weight_decay=asked.decay, fused=device == "cuda")
+    optimizer = torch.optim.AdamW(
+        adapter.parameters(), lr=asked.rate, betas=(0.9, 0.98), weight_decay=asked.decay, fused=device == "cuda"
+    )
     began, seen, summed, since, waited = time.monotonic(), 0, torch.zeros((), device=device), 0, 0.0
     kept = 0
     for step in range(asked.steps):
@@ -178,14 +192,24 @@ def train(asked: argparse.Namespace) -> None:
         since += 1
         if step in (1, 4, 9) or step % 50 == 49:
             spent = time.monotonic() - began
-            told = {"step": step + 1, "loss": round(float(summed) / since, 4), "tokens": seen, "per_s": round(seen / max(spent, 1e-9)), "s": round(spent, 1), "waited": round(waited, 1)}
+            told = {
+                "step": step + 1,
+                "loss": round(float(summed) / since, 4),
+                "tokens": seen,
+                "per_s": round(seen / max(spent, 1e-9)),
+                "s": round(spent, 1),
+                "waited": round(waited, 1),
+            }
             print(json.dumps(told), flush=True)
             summed, since = torch.zeros((), device=device), 0
         if asked.keep and (time.monotonic() - began) / asked.keep > kept + 1:
             kept += 1
             adapter.save(out / f"{asked.name}-{kept}.npz")
     adapter.save(out / f"{asked.name}.npz")
-    print(json.dumps({"kept": str(out / f"{asked.name}.npz"), "tokens": seen, "s": round(time.monotonic() - began, 1)}), flush=True)
+    print(
+        json.dumps({"kept": str(out / f"{asked.name}.npz"), "tokens": seen, "s": round(time.monotonic() - began, 1)}),
+        flush=True,
+    )
 
 
 def arguments() -> argparse.ArgumentParser:

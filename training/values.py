@@ -86,7 +86,9 @@ def _number(low: float, high: float, digits: int = 1) -> Callable[[random.Random
 
 def _percent(as_decimal: bool) -> Callable[[random.Random], Drawn]:
     def draw(rng: random.Random) -> Drawn:
-        percent = rng.choice([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 18, 20, 25, 30, 40, 0.5, 1.5, 2.5, 3.5, 4.2, 5.5, 7.25])
+        percent = rng.choice(
+            [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 18, 20, 25, 30, 40, 0.5, 1.5, 2.5, 3.5, 4.2, 5.5, 7.25]
+        )
         value = round(percent / 100, 6) if as_decimal else percent
         roll = rng.random()
         if as_decimal and roll < 0.15:
@@ -124,7 +126,13 @@ def _time(rng: random.Random) -> Drawn:
     hour, minute = rng.randint(0, 23), rng.choice([0, 0, 0, 15, 30, 45, rng.randint(0, 59)])
     half, twelve = ("AM" if hour < 12 else "PM"), (hour % 12 or 12)
     clock = f"{twelve}:{minute:02}" if minute or rng.random() < 0.4 else f"{twelve}"
-    forms = [f"{hour:02}:{minute:02}", f"{hour:02}:{minute:02}", f"{clock} {half}", f"{clock} {half.lower()}", f"{clock}{half.lower()}"]
+    forms = [
+        f"{hour:02}:{minute:02}",
+        f"{hour:02}:{minute:02}",
+        f"{clock} {half}",
+        f"{clock} {half.lower()}",
+        f"{clock}{half.lower()}",
+    ]
     return Drawn(f"{hour:02}:{minute:02}", rng.choice(forms))
 
 
@@ -135,7 +143,9 @@ def _duration(rng: random.Random) -> Drawn:
 
 
 def _frequency(rng: random.Random) -> Drawn:
-    said, value = rng.choice([("annually", 1), ("monthly", 12), ("quarterly", 4), ("daily", 365), ("semi-annually", 2), ("weekly", 52)])
+    said, value = rng.choice(
+        [("annually", 1), ("monthly", 12), ("quarterly", 4), ("daily", 365), ("semi-annually", 2), ("weekly", 52)]
+    )
     return Drawn(value, said)
 
 
@@ -180,13 +190,36 @@ _FREE = frozenset("topic query task problem sentence phrase review event word".s
 
 def _coined(rng: random.Random) -> str:
     """A name that nobody has heard."""
-    words = ["".join(rng.choice(_SYLLABLES) for _ in range(rng.randint(2, 3))).capitalize() for _ in range(rng.choice([1, 1, 2]))]
-    return " ".join([*words, *([rng.choice(["Group", "Hall", "Bay", "Seven", "II", "Park", "of the North"])] if rng.random() < 0.15 else [])])
+    words = [
+        "".join(rng.choice(_SYLLABLES) for _ in range(rng.randint(2, 3))).capitalize()
+        for _ in range(rng.choice([1, 1, 2]))
+    ]
+    return " ".join(
+        [
+            *words,
+            *(
+                [rng.choice(["Group", "Hall", "Bay", "Seven", "II", "Park", "of the North"])]
+                if rng.random() < 0.15
+                else []
+            ),
+        ]
+    )
 
 
 def _wording(rng: random.Random) -> str:
     """Some words in a row that nobody has said."""
-    vocabulary = rng.choice([pools.TASKS, pools.TOPICS, pools.QUERIES, pools.SENTENCES, pools.PROBLEMS, pools.PRODUCTS, pools.INGREDIENTS, pools.WORDS])
+    vocabulary = rng.choice(
+        [
+            pools.TASKS,
+            pools.TOPICS,
+            pools.QUERIES,
+            pools.SENTENCES,
+            pools.PROBLEMS,
+            pools.PRODUCTS,
+            pools.INGREDIENTS,
+            pools.WORDS,
+        ]
+    )
     words = [word for _ in range(2) for word in rng.choice(vocabulary).split()[: rng.randint(1, 4)]]
     return " ".join(words)
 
@@ -211,7 +244,11 @@ def _code(rng: random.Random) -> str:
 
 
 def _user(rng: random.Random) -> str:
-    return rng.choice(pools.FIRST).lower() + rng.choice(["", "_", ".", "-"]) + rng.choice([str(rng.randint(1, 999)), *pools.WORDS[:6]])
+    return (
+        rng.choice(pools.FIRST).lower()
+        + rng.choice(["", "_", ".", "-"])
+        + rng.choice([str(rng.randint(1, 999)), *pools.WORDS[:6]])
+    )
 
 
 def _email(rng: random.Random) -> str:
@@ -219,12 +256,30 @@ def _email(rng: random.Random) -> str:
 
 
 def _phone(rng: random.Random) -> str:
-    return rng.choice([f"+1{rng.randint(2000000000, 9899999999)}", f"555-{rng.randint(1000, 9999)}", f"+44 20 {rng.randint(1000, 9999)} {rng.randint(1000, 9999)}"])
+    return rng.choice(
+        [
+            f"+1{rng.randint(2000000000, 9899999999)}",
+            f"555-{rng.randint(1000, 9999)}",
+            f"+44 20 {rng.randint(1000, 9999)} {rng.randint(1000, 9999)}",
+        ]
+    )
 
 
 def _expression(rng: random.Random) -> str:
     numbers = [rng.choice([rng.randint(2, 99), rng.randint(2, 999), round(rng.uniform(1, 50), 1)]) for _ in range(3)]
-    form = rng.choice(["{0} + {1}", "{0} * {1}", "{0} - {1}", "{0} / {1}", "({0} + {1}) * {2}", "{0} * {1} + {2}", "{0}*{1}", "({0} - {1}) / {2}", "{0}^2"])
+    form = rng.choice(
+        [
+            "{0} + {1}",
+            "{0} * {1}",
+            "{0} - {1}",
+            "{0} / {1}",
+            "({0} + {1}) * {2}",
+            "{0} * {1} + {2}",
+            "{0}*{1}",
+            "({0} - {1}) / {2}",
+            "{0}^2",
+        ]
+    )
     return form.format(*numbers)
 
 
@@ -233,7 +288,12 @@ def _path(rng: random.Random) -> str:
 
 
 def _url(rng: random.Random) -> str:
-    return "https://" + rng.choice(["", "www."]) + rng.choice(pools.DOMAINS) + rng.choice(["", "/", "/about", f"/{rng.choice(pools.WORDS)}", f"/blog/{rng.randint(1, 99)}"])
+    return (
+        "https://"
+        + rng.choice(["", "www."])
+        + rng.choice(pools.DOMAINS)
+        + rng.choice(["", "/", "/about", f"/{rng.choice(pools.WORDS)}", f"/blog/{rng.randint(1, 99)}"])
+    )
 
 
 def _matrix(rng: random.Random) -> Drawn:
@@ -329,7 +389,12 @@ def _list_of(inner: Kind, low: int, high: int) -> Kind:
         if numeric:
             words = [str(value) for value in values]
             bracket = rng.random() < 0.45 or (low == high == 2)
-            return Drawn(values, f"[{', '.join(words)}]" if bracket and low != 2 or rng.random() < 0.2 else _pairs(rng, words, low == high == 2))
+            return Drawn(
+                values,
+                f"[{', '.join(words)}]"
+                if (bracket and low != 2) or rng.random() < 0.2
+                else _pairs(rng, words, low == high == 2),
+            )
         return Drawn(values, listed(rng, [one.said for one in several]))
 
     return Kind(draw, {"type": "array", "items": dict(inner.schema)}, name="list")
@@ -350,7 +415,9 @@ def _choice(body: str, enum: bool) -> Kind:
         value, said = rng.choice(options)
         return Drawn(value, rng.choice(said))
 
-    return Kind(draw, dict(_STRING), tuple(value for value, _ in options) if enum else (), name="enum" if enum else "pick")
+    return Kind(
+        draw, dict(_STRING), tuple(value for value, _ in options) if enum else (), name="enum" if enum else "pick"
+    )
 
 
 def _cast(kind: Kind, to: str) -> Kind:
@@ -383,6 +450,8 @@ def kind(spec: str) -> Kind:
         return Kind((_integer if name == "int" else _big)(low, high), dict(_INTEGER), name=name)
     if name == "num":
         bounds = body.split(",")
-        return Kind(_number(float(bounds[0]), float(bounds[1]), *(int(each) for each in bounds[2:])), dict(_NUMBER), name=name)
+        return Kind(
+            _number(float(bounds[0]), float(bounds[1]), *(int(each) for each in bounds[2:])), dict(_NUMBER), name=name
+        )
     draw, schema = _DRAWS[name]
     return Kind(draw, dict(schema), name=name)

@@ -1,0 +1,87 @@
+"""The data that the adapter is trained on: what is asked can be called, and what is called fits."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from toolspeak.core.model import ToolCall
+from toolspeak.core.schema import ArgumentSchema
+from training.chains import Chain
+from training.compose import Composed
+from training.family import Style, families
+from training.render import Answer, prompt, target
+from training.scenes import Scenes
+from training.values import kind
+
+FAMILIES = families()
+
+
+def fits(tool_parameters: object, call: ToolCall) -> bool:
+    return not ArgumentSchema.of(tool_parameters).problems(call.arguments)
+
+
+def test_families_have_names_of_their_own_and_ways_to_ask():
+    assert len({family.key for family in FAMILIES}) == len(FAMILIES) > 200
+    assert all(family.abouts and family.requests for family in FAMILIES)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_call_fits_the_schema_of_its_tool_and_stands_in_its_order(seed: int):
+    rng = random.Random(seed)
+    for family in FAMILIES[seed::4]:
+        offer = family.offer(rng, Style.draw(rng))
+        _, one = offer.ask(rng)
+        _, several = offer.ask_several(rng, 3)
+        order = list(offer.tool.parameters["properties"])
+        for call in (one, *several):
+            assert fits(offer.tool.parameters, call), (family.key, call.arguments)
+            assert sorted(call.arguments, key=order.index) == list(call.arguments)
+
+
+def test_a_composed_tool_is_called_as_it_is_declared():
+    rng = random.Random(7)
+    for _ in range(100):
+        made = Composed(rng, Style.draw(rng))
+        for call in (made.ask(rng)[1], *made.ask_several(rng, 2)[1]):
+            assert fits(made.tool.parameters, call)
+
+
+@pytest.mark.parametrize(
+    ("spec", "said", "value"),
+    [("pct", "5%", 0.05), ("pctn", "20%", 20), ("durations", "2 minutes", 120), ("freq", "monthly", 12)],
+)
+def test_what_is_said_and_what_is_called_belong_together(spec: str, said: str, value: object):
+    rng = random.Random(3)
+    drawn = [kind(spec).draw(rng) for _ in range(4000)]
+    assert {each.value for each in drawn if each.said == said} == {value}
+
+
+def test_the_same_seed_gives_the_same_scenes():
+    scenes = Scenes(FAMILIES, None, [])
+    first, second = ([scenes.group(random.Random(at)) for at in range(10)] for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.parametrize("plan", ["envelope", "inline", "decision"])
+def test_a_scene_is_asked_by_the_engine_and_answered_in_its_form(plan: str):
+    scenes, rng = Scenes(FAMILIES, None, [("Hello", "Hi!")]), random.Random(5)
+    for _ in range(15):
+        for scene in scenes.group(rng, plan):  # type: ignore[arg-type]
+            asked = prompt(scene.turn)
+            assert asked.text.startswith("<|im_start|>system\n")
+            assert asked.text.endswith("<|im_start|>assistant\n")
+            said = target(plan, scene.answer, asked.nonce)  # type: ignore[arg-type]
+            assert asked.nonce is None or plan == "inline" or asked.nonce in said
+            if plan != "inline":
+                calls = json.loads(said)["calls" if plan == "envelope" else "tools"]
+                assert [each["name"] for each in calls] == [call.name for call in scene.answer.calls]
+
+
+def test_a_chain_ends_in_an_answer_from_its_last_result():
+    rng = random.Random(1)
+    rounds = Chain(rng, Style()).rounds(rng)
+    assert [bool(each.answer.calls) for each in rounds] == [True, True, False]
+    assert target("envelope", Answer((), "It is 4."), "abc") == '{"nonce":"abc","calls":[],"reply":"It is 4."}'

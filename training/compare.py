@@ -1,0 +1,25 @@
+"""Whether two values of arguments mean the same. Above: `measure`, `served`."""
+
+from __future__ import annotations
+
+import re
+
+from toolspeak.core.model import JSONValue
+
+
+def same(one: JSONValue, other: JSONValue) -> bool:
+    """Whether two values mean the same."""
+    return plain(one) == plain(other)
+
+
+def plain(value: JSONValue) -> JSONValue:
+    """The value without what makes no difference: case, spaces, a full stop, 1 or 1.0."""
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, int | float):
+        return float(value)
+    if isinstance(value, str):
+        return re.sub(r"\s+", " ", value.strip().strip(".").lower())
+    if isinstance(value, list):
+        return [plain(each) for each in value]
+    return {key: plain(each) for key, each in sorted(value.items())}
