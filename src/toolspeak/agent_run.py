@@ -216,7 +216,7 @@ class Work:
         final = False
         began = time.monotonic()
         try:
-            await self._consented(planned, executable, context, execute.unmarked)
+            await self._consented(planned, executable, context, execute.doubt(planned))
         except ToolDenied as error:
             result = ToolResult(call.id, str(error), call.name, error=True)
         else:
@@ -234,12 +234,7 @@ class Work:
         _log.info("round %d: result %s: %s (%.1f s)", execute.number, how, call.name, seconds)
         self._tell(ResultReady(call, result, seconds))
 
-    async def _consented(self, planned: Planned, executable: Executable, context: CallContext, unmarked: bool) -> None:
-        why = ""
-        if planned.again:
-            why = "it may have been carried out before it was interrupted"
-        elif planned.side_effects and context.tainted and unmarked:
-            why = "it changes something, foreign text was read, and the call has no mark that tells it from that"
+    async def _consented(self, planned: Planned, executable: Executable, context: CallContext, why: str) -> None:
         if why or (planned.side_effects and self._manner.approval is not None):
             await consented(self._manner.approval, executable, planned.call.arguments, context, why)
 

@@ -152,6 +152,14 @@ class Execute(msgspec.Struct, frozen=True):
     #: Whether they stood in its text without a mark that no document knows: such a call may be a quotation.
     unmarked: bool = False
 
+    def doubt(self, planned: Planned) -> str:
+        """Why one of the calls may run only if somebody consents; empty where nothing speaks against it."""
+        if planned.again:
+            return "it may have been carried out before it was interrupted"
+        if planned.side_effects and self.tainted and self.unmarked:
+            return "it changes something, foreign text was read, and the call has no mark that tells it from that"
+        return ""
+
 
 class Finished(msgspec.Struct, frozen=True):
     """It is over. `handed`: calls of tools that are not ours, for whoever asked."""

@@ -126,8 +126,8 @@ class LoopTools:
         _check(request, toolbox)
         memory = LoopMemory(maker.conversation, tenant)
         request = msgspec.structs.replace(request, messages=memory.put_back(request.messages))
-        # A call is run only once it is known to be whole and to fit.
-        checked = msgspec.structs.replace(settings, stream_calls="checked")
+        # A call is run only once it is known to be whole and to fit, and is told from text that others wrote.
+        checked = msgspec.structs.replace(settings, stream_calls="checked", marks="nonce")
         turn = LoopTurn(_Row(maker, request, checked, tenant), self, toolbox, memory, (*seen, *notes))
         return MadeTurn(turn, request, turn.first.plan)
 
@@ -185,6 +185,7 @@ class LoopTurn:
         #: The first turn of the row: it says by which plan all of them go.
         self.first = self._made(self._begin, seen)
         self._said = False  # the client has seen text
+        self._breaks: str = ""  # that came behind it, and may lead nowhere
         self._paused = False  # and a tool has run since
         self._last: TracedReply | None = None
         self._outcomes: list[Outcome] = []
@@ -235,18 +236,24 @@ class LoopTurn:
         shown: list[Event] = []
         for event in batch:
             if isinstance(event, TextDelta):
-                shown.append(TextDelta(self._apart(event.text)))
+                if text := self._apart(event.text):
+                    shown.append(TextDelta(text))
             elif not isinstance(event, _HELD):
                 shown.append(event)
         return shown
 
     def _apart(self, text: str) -> str:
-        """A piece of text, set apart from what was said before the tools ran."""
-        if self._paused and text.strip():
-            self._paused = False
-            return _BREAK + text.lstrip("\n")
-        self._said = self._said or bool(text)
-        return text
+        """A piece of text, less the line breaks at its end: around a call that was cut out they are nobody's."""
+        if self._paused:  # set apart from what was said before the tools ran
+            text = text.lstrip("\n")
+            self._paused = not text
+            text = _BREAK + text if text else ""
+        else:
+            text = self._breaks + text
+        shown = text.rstrip("\n")
+        self._breaks = text[len(shown) :]
+        self._said = self._said or bool(shown)
+        return shown
 
     def _heard(self, events: list[Event], turn: AnyTurn) -> Heard:
         outcome = turn.outcome
@@ -265,13 +272,15 @@ class LoopTurn:
     async def _executed(self, action: Execute) -> tuple[Ran, ...]:
         """All calls of a round at once; cancelling this cancels them."""
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._ran(planned, action.tainted)) for planned in action.calls]
+            tasks = [group.create_task(self._ran(planned, action)) for planned in action.calls]
         return tuple(task.result() for task in tasks)
 
-    async def _ran(self, planned: Planned, tainted: bool) -> Ran:
+    async def _ran(self, planned: Planned, action: Execute) -> Ran:
         call = planned.call
+        if why := action.doubt(planned):
+            return Ran(ToolResult(call.id, f"not run: {why}, and nobody can be asked", call.name, error=True))
         self._rounds.started(call.id)
-        context = CallContext(call.id, f"{self._row.tenant}/{planned.key}", tainted)
+        context = CallContext(call.id, f"{self._row.tenant}/{planned.key}", action.tainted)
         began = time.monotonic()
         executable = self._toolbox[call.name]
         output = await carried_out(executable, call.arguments, context, self._tools.tool_seconds)
@@ -290,6 +299,8 @@ class LoopTurn:
         if reply.calls and not handed and answer.content:  # a tool had the last word
             self._paused = self._said
             events.append(TextDelta(self._apart(answer.content)))
+        if self._breaks and not handed:
+            events.append(TextDelta(self._breaks))
         events += [OpaqueSeen(part) for part in reply.opaque]
         events += [Noted(note) for note in answer.notes if note not in reply.notes]
         if answer.rounds:

@@ -26,6 +26,8 @@ class _Kept(msgspec.Struct, frozen=True):
     mixed: bool
     #: What the model said along with the client's calls.
     text: str
+    #: The ids of these calls.
+    handed: tuple[str, ...] = ()
 
 
 class LoopMemory:
@@ -40,19 +42,22 @@ class LoopMemory:
         if not answer.rounds:
             return
         text = answer.rounds[-1].text if mixed else answer.content
-        kept = msgspec.to_builtins(_Kept(answer.rounds, mixed, text))
+        kept = msgspec.to_builtins(_Kept(answer.rounds, mixed, text, tuple(call.id for call in handed)))
         for call in handed:
             self._conversation.keep_item(self._tenant, _name(call.id), kept)
 
     def put_back(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """The conversation with what the client did not see."""
-        return tuple(made for message in messages for made in self._with_rounds(message))
+        done: set[str] = set()
+        return tuple(made for message in messages for made in self._with_rounds(message, done))
 
-    def _with_rounds(self, message: Message) -> Iterator[Message]:
-        kept = self._kept(message)
+    def _with_rounds(self, message: Message, done: set[str]) -> Iterator[Message]:
+        """A message and what belongs to it; `done` are the calls whose rounds stand there already."""
+        kept = self._kept(message, done)
         if kept is None:
             yield message
             return
+        done.update(kept.handed)  # a client may bring the calls of one answer in several messages
         before = kept.rounds[:-1] if kept.mixed else kept.rounds
         yield from messages_of([Answer(rounds=before)])
         parts = (TextPart(kept.text),) if kept.text else ()
@@ -63,8 +68,10 @@ class LoopMemory:
         yield msgspec.structs.replace(message, parts=parts, calls=(*said.calls, *message.calls))
         yield results
 
-    def _kept(self, message: Message) -> _Kept | None:
+    def _kept(self, message: Message, done: set[str]) -> _Kept | None:
         for call in message.calls:
+            if call.id in done:
+                return None
             found = self._conversation.item(self._tenant, _name(call.id))
             if found is not None:
                 return msgspec.convert(found, _Kept)
