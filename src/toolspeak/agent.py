@@ -84,8 +84,8 @@ class AsyncAgent:
     ) -> None:
         if isinstance(client, Client):
             raise UsageError("an `AsyncAgent` needs an `AsyncClient`", hint="use `Agent`, or make an `AsyncClient`")
-        limits = Limits(_positive(max_rounds, "max_rounds") or MOST_ROUNDS, max_tokens, max_seconds)
-        _positive(max_tokens, "max_tokens")
+        limits = Limits(_whole(max_rounds, "max_rounds") or MOST_ROUNDS, max_tokens, max_seconds)
+        _whole(max_tokens, "max_tokens")
         _positive(max_seconds, "max_seconds")
         _positive(tool_timeout, "tool_timeout")
         self._toolbox = Toolbox(tools)
@@ -218,6 +218,12 @@ def _positive(value: float | None, name: str) -> Any:
     return value
 
 
+def _whole(value: int | None, name: str) -> Any:
+    if isinstance(value, float):
+        raise UsageError(f"`{name}` must be a whole number, not {value!r}")
+    return _positive(value, name)
+
+
 def _message(task: Task) -> Message:
     if isinstance(task, Message):
         return task
@@ -228,7 +234,7 @@ def _message(task: Task) -> Message:
 
 def _is_over(entries: tuple[Entry, ...]) -> bool:
     if not entries:
-        raise UsageError("nothing was asked in this session yet")
+        raise UsageError("nothing was asked in this session yet", hint="go on with it and a task")
     last = entries[-1]
     return isinstance(last, Answer) and last.status == "complete"
 

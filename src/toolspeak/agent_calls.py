@@ -122,19 +122,46 @@ async def carried_out(
 ) -> ToolOutput:
     """What a tool gives, or an error result that says why it gives nothing."""
     try:
-        output: Any = await _within(executable.run(arguments, context), seconds)
-    except ToolspeakError as error:
-        return ToolOutput(str(error), error=True)
+        output: Any = await _within(lambda: executable.run(arguments, context), seconds)
+    except _Escaped as escaped:
+        return ToolOutput(_told(escaped.error), error=True)
     except Exception as error:
-        said = " ".join(str(error).split())[:_MOST_SAID]
-        return ToolOutput(f"{type(error).__name__}: {said}" if said else type(error).__name__, error=True)
+        return ToolOutput(_told(error), error=True)
     if not isinstance(output, ToolOutput):
         return ToolOutput(f"the tool gave a `{type(output).__name__}` instead of its output", error=True)
     return output
 
 
-async def _within(coroutine: Coroutine[Any, Any, T], seconds: float | None) -> T:
-    task = asyncio.ensure_future(coroutine)
+def _told(error: BaseException) -> str:
+    """What went wrong, for the model. An exception may be so broken that it cannot even say what it is."""
+    try:
+        said = str(error)
+    except Exception:
+        said = ""
+    if said and isinstance(error, ToolspeakError):
+        return said
+    said = " ".join(said.split())[:_MOST_SAID]
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+class _Escaped(Exception):
+    """A tool raised what is meant to end the program, such as the `SystemExit` of a command line parser."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
+
+
+async def _contained(work: Callable[[], Awaitable[T]]) -> T:
+    """These two must not leave a task: they would end the event loop, and whoever waits would wait for ever."""
+    try:
+        return await work()
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise _Escaped(error) from None
+
+
+async def _within(work: Callable[[], Awaitable[T]], seconds: float | None) -> T:
+    task = asyncio.ensure_future(_contained(work))
     try:
         await asyncio.wait({task}, timeout=seconds)
     except asyncio.CancelledError:
@@ -145,6 +172,9 @@ async def _within(coroutine: Coroutine[Any, Any, T], seconds: float | None) -> T
         raise ToolTimeout(f"it took longer than {seconds:g} seconds and was stopped")
     if task.cancelled():  # by itself: nobody here wants it to end
         raise ToolTimeout("it was cancelled from inside")
+    error = task.exception()
+    if error is not None and not isinstance(error, Exception):  # `GeneratorExit`, or one of the tool's own
+        raise _Escaped(error)
     return task.result()
 
 

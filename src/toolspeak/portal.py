@@ -203,7 +203,7 @@ class Portal:
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
     asyncio.set_event_loop(loop)
     try:
-        loop.run_forever()
+        _run_on(loop)
         pending = asyncio.all_tasks(loop)
         for task in pending:
             task.cancel()
@@ -211,3 +211,13 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
         loop.run_until_complete(loop.shutdown_asyncgens())
     finally:
         loop.close()
+
+
+def _run_on(loop: asyncio.AbstractEventLoop) -> None:
+    """Until the loop is stopped. A task that raises one of these has kept it for whoever waits, and ends nobody else."""
+    while True:
+        try:
+            loop.run_forever()
+        except (SystemExit, KeyboardInterrupt):
+            continue
+        return
