@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.agents import calling, content, model, run, sender
 from tests.agents import agent as async_agent
+from tests.agents import calling, content, model, run, sender
 from toolspeak import Agent, Client, ToolCall, UsageError
 from toolspeak.errors import ToolError
 
@@ -140,4 +140,4 @@ def test_a_function_that_is_asked_and_leaves_is_heard_by_the_caller():
 @pytest.mark.parametrize("limit", ["max_rounds", "max_tokens"])
 def test_rounds_and_tokens_are_whole_numbers(limit: str):
     with pytest.raises(UsageError, match="whole number"):
-        Agent(model("x"), **{limit: 1.5})
+        Agent(model("x"), (), **{limit: 1.5})

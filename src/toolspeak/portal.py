@@ -214,7 +214,7 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _run_on(loop: asyncio.AbstractEventLoop) -> None:
-    """Until the loop is stopped. A task that raises one of these has kept it for whoever waits, and ends nobody else."""
+    """Until the loop is stopped. A task that raises one of these keeps it for whoever waits, and ends nobody else."""
     while True:
         try:
             loop.run_forever()
