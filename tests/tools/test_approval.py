@@ -63,6 +63,15 @@ def test_a_rule_allows_and_a_rule_that_forbids_is_stronger():
     assert not decide(approval, READ).allowed
 
 
+def test_a_rule_that_forbids_is_not_got_round_by_signs_of_the_shell():
+    shell = Tool("shell", "", {"type": "object", "properties": {"command": {}}}, side_effects=True)
+    approval = Approval(Person("once"), allow=["shell"], deny=["shell(git push*)", "shell(rm *)"])
+    for command in ("git push origin $B", "rm -rf ${HOME}", "rm x; true", "  rm x", "true && rm x", "echo $(rm x)"):
+        decision = decide(approval, shell, {"command": command})
+        assert (decision.allowed, decision.by) == (False, "rule"), command
+    assert decide(approval, shell, {"command": "git status"}).allowed
+
+
 def test_an_answer_counts_once_for_the_same_call_or_for_the_tool():
     once = Person("once", "deny")
     approval = Approval(once)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.growth import assert_linear
-from toolspeak.core.model import Tool
+from toolspeak.core.model import JSONObject, JSONValue, Tool
 from toolspeak.errors import UsageError
 from toolspeak.tools.patterns import matches, pattern, patterns
 
@@ -51,6 +51,89 @@ def test_the_argument_compared_is_the_first_of_the_schema():
     assert not pattern("shell(x*)").covers(SHELL, {"command": 7})
     assert pattern("free(x*)").covers(Tool("free"), {"a": "xy", "b": "z"})
     assert not pattern("free(x*)").covers(Tool("free"), {})
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git push",
+        "git push origin $B",
+        "git  push origin main",
+        "git \\\n push",
+        "rm -rf ${HOME}",
+        "rm x; true",
+        "  rm x",
+        "\trm x",
+        "true; rm x",
+        "true && rm x",
+        "false || rm x",
+        "ls | rm x",
+        "true & rm x",
+        "true\nrm x",
+        "echo $(rm x)",
+        "echo `rm x`",
+        "(rm x)",
+        "{ rm x; }",
+        "cat <(rm x)",
+        "true; rm $(cat list)",
+        "echo $(rm `cat list`)",
+        "rm <(x)",
+        "rm a/../b",
+        "/bin/rm x",
+        "true; /bin/rm x",
+        "\\rm x",
+        "'rm' x",
+        'bash -c "rm x"',
+        "A=b sudo -n rm x",
+        "if true; then rm x; fi",
+        "ls | xargs -0 rm -f",
+    ],
+)
+def test_a_rule_that_forbids_holds_however_the_command_is_reached(command: str):
+    rules = patterns(["shell(git push*)", "shell(rm *)"])
+    assert any(rule.touches(SHELL, {"command": command}) for rule in rules)
+
+
+@pytest.mark.parametrize("command", ["git pull", "echo rm", "rmdir x", "farm x", "git log --oneline; ls", "sudo", ""])
+def test_a_rule_that_forbids_leaves_other_commands_alone(command: str):
+    rules = patterns(["shell(git push*)", "shell(rm *)", "read_file"])
+    assert not any(rule.touches(SHELL, {"command": command}) for rule in rules)
+
+
+@pytest.mark.parametrize(
+    ("rule", "value", "touched"),
+    [
+        ("shell", "anything", True),
+        ("shell(git push)", "true; git push", True),
+        ("shell(git push)", "echo `git push`", True),
+        ("shell(git push)", "git push origin", False),
+        ("shell(docs/secret*)", "./docs//secret.txt", True),
+        ("shell(docs/secret*)", "a/../docs/secret.txt", True),
+        ("shell(docs/secret*)", "/work/docs/secret.txt", True),
+        ("shell(docs/secret*)", "docs/open.txt", False),
+        ("shell(docs/*)", "src/docs/a", False),
+        ("shell(rm *)", ["rm", "-rf", "x"], True),
+        ("shell(rm 1*)", ["rm", 12], True),
+        ("shell(12*)", 123, True),
+        ("shell(12*)", None, False),
+    ],
+)
+def test_a_rule_that_forbids_reads_paths_and_values_leniently(rule: str, value: JSONValue, touched: bool):
+    assert pattern(rule).touches(SHELL, {"command": value}) is touched
+
+
+@given(st.text("ab*;$( `", max_size=12), st.text("ab;$( `/.'", max_size=20))
+def test_what_a_rule_would_allow_it_also_forbids(glob: str, command: str):
+    rule = pattern(f"shell({glob})")
+    arguments: JSONObject = {"command": command}
+    assert rule.touches(SHELL, arguments) >= rule.covers(SHELL, arguments)
+
+
+@pytest.mark.requirement("R-T12")
+@pytest.mark.parametrize("unit", ["a;", "rm`", "(", "sudo ", "'\\\n", "/../"])
+def test_forbidding_takes_time_linear_in_the_text(unit: str):
+    rule = pattern("shell(*rm*x*y)")
+    assert_linear(lambda size: lambda: rule.touches(SHELL, {"command": unit * size}), 100_000)
 
 
 @pytest.mark.parametrize("text", ["", "(x)", "shell(x", "two words", "x" * 1001])

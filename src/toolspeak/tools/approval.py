@@ -104,7 +104,7 @@ class Approval:
     ) -> Decision | None:
         """What can be decided without asking."""
         for rule in self._deny:
-            if rule.covers(tool, arguments):
+            if rule.touches(tool, arguments):
                 return Decision(False, f"the rule `{rule}` forbids it", "rule")
         if why:
             return None
@@ -147,7 +147,7 @@ class Approval:
 
 def _reason(context: CallContext, sandboxed: bool, yes: bool) -> str:
     if context.tainted:
-        return "the call was made with content before the model that nobody vouches for"
+        return "the call was made with content before the model that nobody vouches for, so no rule counts"
     if yes and not sandboxed:
         return "the call runs outside a sandbox, where `yes` does not count"
     return "the tool has side effects"

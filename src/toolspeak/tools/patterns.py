@@ -1,17 +1,21 @@
 """Which calls a person has allowed beforehand: `shell(git status*)`, `read_file`, `github__*`.
 
-`*` stands for any text and is the only special character, so that a comparison takes time linear in the text. It never
-stands for text that could make the call another one: a second command, a way out of a folder. Above: `approval`,
+`*` stands for any text and is the only special character, so that a comparison takes time linear in the text. In a rule
+that allows, it never stands for text that could make the call another one: a second command, a way out of a folder. A
+rule that forbids errs on the other side: it holds if any reading of the call is meant. For a shell that is a
+convenience, not a boundary: a command can be written in more ways than are looked at here. Above: `approval`,
 `wrappers`. Below: `core.model`, `errors`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import posixpath
+import re
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from ..core.model import JSONObject, Tool, is_object
+from ..core.model import JSONObject, JSONValue, Tool, is_array, is_object
 from ..errors import UsageError
 
 __all__ = ["Pattern", "matches", "pattern", "patterns"]
@@ -20,6 +24,18 @@ __all__ = ["Pattern", "matches", "pattern", "patterns"]
 _LONGEST = 1000
 #: What ends one command and begins another, or puts something else in its place.
 _SHELL_SPECIAL = frozenset(";|&$`<>\n\r(){}\\!\x00")
+#: Where a rule that forbids sees a command begin: after another one, or also inside one.
+_AFTER = re.compile(r"[;|&\n\r]")
+_INSIDE = re.compile(r"([;|&\n\r`(){}<>])")
+#: What opens something that will be put in its place: the command before goes on.
+_OPENS = frozenset("`({<>")
+#: Ways to write the same word.
+_QUOTES = str.maketrans("", "", "\"'\\")
+#: Words that a command may stand behind.
+_BEFORE = frozenset(
+    "! bash builtin busybox command dash do doas elif else env eval exec if nice nohup setsid sh sudo then time until "
+    "while xargs zsh".split()
+)
 
 
 class Pattern(msgspec.Struct, frozen=True):
@@ -29,15 +45,24 @@ class Pattern(msgspec.Struct, frozen=True):
     argument: str | None = None
 
     def covers(self, tool: Tool, arguments: JSONObject) -> bool:
-        """Whether a call is one of those that are meant."""
+        """Whether a call is surely one of those that are meant; for rules that allow."""
         if not matches(self.name, tool.name):
             return False
         if self.argument is None:
             return True
         value = _first(tool, arguments)
-        if value is None:
+        if not isinstance(value, str):
             return False
         return value == self.argument or (_is_harmless(value) and matches(self.argument, value))
+
+    def touches(self, tool: Tool, arguments: JSONObject) -> bool:
+        """Whether a call may be one of those that are meant; for rules that forbid."""
+        if not matches(self.name, tool.name):
+            return False
+        if self.argument is None:
+            return True
+        value = _first(tool, arguments)
+        return value is not None and any(_is_meant(self.argument, text) for text in _readings(value))
 
     def __str__(self) -> str:
         return self.name if self.argument is None else f"{self.name}({self.argument})"
@@ -81,14 +106,60 @@ def matches(glob: str, text: str) -> bool:
     return True
 
 
-def _first(tool: Tool, arguments: JSONObject) -> str | None:
-    """The first argument in the order of the schema, where it is a text."""
+def _first(tool: Tool, arguments: JSONObject) -> JSONValue:
+    """The first argument in the order of the schema."""
     properties = tool.parameters.get("properties") if is_object(tool.parameters) else None
     names = list(properties) if is_object(properties) else list(arguments)
-    value = arguments.get(names[0]) if names else None
-    return value if isinstance(value, str) else None
+    return arguments.get(names[0]) if names else None
 
 
 def _is_harmless(value: str) -> bool:
     """Whether a star may stand for a part of this: no second command, no step out of a folder."""
     return _SHELL_SPECIAL.isdisjoint(value) and ".." not in value.replace("\\", "/").split("/")
+
+
+def _readings(value: JSONValue) -> Iterator[str]:
+    """All that a first argument may mean: as it is, as a path, and each command that a shell may find in it.
+
+    The texts together are a fixed number of times as long as the value.
+    """
+    if is_array(value):
+        # The words of a command.
+        value = " ".join(each if isinstance(each, str) else _as_text(each) for each in value)
+    text = value if isinstance(value, str) else _as_text(value)
+    yield text
+    yield posixpath.normpath(text)
+    for written in (text, text.replace("\\\n", "").translate(_QUOTES)):
+        yield written
+        for part in _parts(written):
+            yield part.strip()
+            words = part.split()
+            yield " ".join(words)
+            yield " ".join(_bare(words))
+
+
+def _parts(text: str) -> Iterator[str]:
+    """The commands of a text: with what is put into them, and those that are put into others."""
+    yield from _AFTER.split(text)
+    pieces = _INSIDE.split(text)
+    for part, sign in zip(pieces[::2], [*pieces[1::2], ""], strict=True):
+        yield part
+        if sign in _OPENS:
+            yield f"{part} {sign}"
+
+
+def _bare(words: list[str]) -> list[str]:
+    """A command without what only says how it is run: `A=b sudo -n rm x`."""
+    for at, word in enumerate(words):
+        if not (word.startswith("-") or "=" in word or posixpath.basename(word) in _BEFORE):
+            return words[at:]
+    return []
+
+
+def _is_meant(glob: str, text: str) -> bool:
+    """Whether a reading looks like this; one from the root of the system also by the end of its path."""
+    return matches(glob, text) or (text.startswith("/") and matches(f"*/{glob}", text))
+
+
+def _as_text(value: JSONValue) -> str:
+    return msgspec.json.encode(value).decode()
