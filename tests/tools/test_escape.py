@@ -253,6 +253,56 @@ def test_the_way_is_closed_inside_and_open_outside(probe, world: World):
     assert "OPEN" in bare(world, command)
 
 
+# ---- sockets of other kinds than those that a network namespace parts
+
+SOCKETS = """
+import socket, sys
+socket.socket(int(sys.argv[1]), int(sys.argv[2])).close()
+print("OPEN")
+"""
+AF_ALG, AF_VSOCK, AF_XDP = 38, 40, 44
+FAMILIES = {
+    "vsock": (AF_VSOCK, socket.SOCK_STREAM),
+    "vsock_seqpacket": (AF_VSOCK, socket.SOCK_SEQPACKET),
+    "alg": (AF_ALG, socket.SOCK_SEQPACKET),
+    "xdp": (AF_XDP, socket.SOCK_RAW),
+}
+
+
+def with_network(world: World, command: str) -> str:
+    shell = Shell(
+        world.work,
+        Approval(allow=["shell"]),
+        sandbox="require",
+        network=True,
+        readable=(sys.base_prefix, sys.prefix),
+        limits=LIMITS,
+    )
+    return asyncio.run(shell.run({"command": command}, CallContext())).content
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_sockets_past_the_network_are_closed_inside_and_open_outside(name: str, world: World):
+    family, kind = FAMILIES[name]
+    command = f"{script(world, 'sockets.py', SOCKETS)} {family} {kind}"
+    for inside in (sandboxed(world, command), with_network(world, command)):
+        assert "OPEN" not in inside
+        assert "Address family not supported" in inside
+    if "OPEN" not in bare(world, command):
+        pytest.skip("this kernel, or this user, has no such sockets outside either")
+
+
+@pytest.mark.parametrize("family", ["AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"])
+def test_ordinary_sockets_can_be_made_inside(family: str, world: World):
+    if not hasattr(socket, family):
+        pytest.skip(f"this Python does not know {family}")
+    command = f"{script(world, 'sockets.py', SOCKETS)} {int(getattr(socket, family))} {int(socket.SOCK_DGRAM)}"
+    if "OPEN" not in bare(world, command):
+        pytest.skip("this kernel has no such sockets outside either")
+    assert "OPEN" in sandboxed(world, command)
+    assert "OPEN" in with_network(world, command)
+
+
 # ---- probes of what only the user root could do at all
 
 FOR_ROOT = {

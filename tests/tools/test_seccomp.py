@@ -10,7 +10,7 @@ from toolspeak.tools.seccomp import filter_for
 
 pytestmark = pytest.mark.requirement("R-T4")
 
-ALLOWED, REFUSED, UNKNOWN = 0x7FFF0000, 0x00050001, 0x00050026
+ALLOWED, REFUSED, UNKNOWN, NO_FAMILY = 0x7FFF0000, 0x00050001, 0x00050026, 0x00050061
 X86, ARM = 0xC000003E, 0xC00000B7
 
 
@@ -75,6 +75,23 @@ def judged(machine: str, audit: int, number: int, *arguments: int) -> int:
 )
 def test_calls_are_judged(machine: str, audit: int, number: int, arguments: tuple[int, ...], verdict: int):
     assert judged(machine, audit, number, *arguments) == verdict
+
+
+@pytest.mark.parametrize(
+    ("machine", "audit", "numbers"),
+    [("x86_64", X86, (41, 53)), ("aarch64", ARM, (198, 199))],
+    ids=["x86_64", "aarch64"],
+)
+def test_only_sockets_that_namespaces_part_are_made(machine: str, audit: int, numbers: tuple[int, ...]):
+    parted = {1, 2, 10, 16}  # AF_UNIX, AF_INET, AF_INET6, AF_NETLINK
+    for number in numbers:
+        open_families = {family for family in range(64) if judged(machine, audit, number, family, 1) == ALLOWED}
+        assert open_families == parted
+        assert judged(machine, audit, number, 40, 1) == NO_FAMILY  # AF_VSOCK
+        # The kernel looks at the lower half only, and so must the filter.
+        assert judged(machine, audit, number, 40 | 1 << 32, 1) == NO_FAMILY
+    # Other calls with the same first argument are not meant.
+    assert judged(machine, audit, max(numbers) + 1, 40) == ALLOWED
 
 
 def test_a_machine_that_is_not_known_has_no_filter():

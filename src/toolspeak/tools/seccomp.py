@@ -1,7 +1,8 @@
 """Which system calls a sandboxed command may not make, as a filter program for the kernel.
 
 Left out are calls that reach what namespaces do not part (keys, kernel programs, modules, the clock), that make new
-namespaces or mounts, and that leave files behind which run as their owner. Ordinary programs do not notice. Above:
+namespaces or mounts, that leave files behind which run as their owner, and sockets of kinds that a network namespace
+does not part (those to the machine's host among them). Ordinary programs do not notice. Above:
 `sandbox`. Below: nothing of toolspeak. Numbers are those of Linux, for the machines named here; elsewhere there is no
 filter.
 """
@@ -15,7 +16,7 @@ __all__ = ["filter_for"]
 
 _ERRNO = 0x0005_0000
 _ALLOW = 0x7FFF_0000
-_EPERM, _ENOSYS = 1, 38
+_EPERM, _ENOSYS, _EAFNOSUPPORT = 1, 38, 97
 #: Instructions of the kernel's packet filter: load a word, compare, compare bits, return.
 _LOAD, _EQUAL, _AT_LEAST, _BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 #: Where the number, the machine and the arguments stand in what the filter sees.
@@ -24,6 +25,8 @@ _NUMBER, _MACHINE, _ARGUMENTS = 0, 4, 16
 _CREATES = 0o100 | 0o20000000  # O_CREAT, O_TMPFILE
 _RUNS_AS_OWNER = 0o6000  # set-user-ID, set-group-ID
 _NEW_USERS = 0x1000_0000  # CLONE_NEWUSER
+#: Sockets that namespaces part: AF_UNIX, AF_INET, AF_INET6, AF_NETLINK. All others are refused.
+_FAMILIES = (1, 2, 10, 16)
 #: Puts text into a terminal as if somebody had typed it.
 _TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 
@@ -40,6 +43,8 @@ class _Machine(NamedTuple):
     opens: tuple[tuple[int, int, int], ...]
     clone: int
     ioctl: int
+    #: socket, socketpair: the first argument is the family.
+    sockets: tuple[int, ...]
     #: Numbers from here on are another way to call the same.
     most: int
 
@@ -65,6 +70,7 @@ _MACHINES = {
         opens=((2, 1, 2), (257, 2, 3)),
         clone=56,
         ioctl=16,
+        sockets=(41, 53),
         most=0x4000_0000,
     ),
     "aarch64": _Machine(
@@ -82,6 +88,7 @@ _MACHINES = {
         opens=((56, 2, 3),),
         clone=220,
         ioctl=29,
+        sockets=(198, 199),
         most=0x4000_0000,
     ),
 }
@@ -113,12 +120,21 @@ def _program(machine: _Machine) -> list[_Instruction]:
     made += [(_EQUAL, 0, 4, machine.clone), *_refused_bits(0, _NEW_USERS), load_number]
     for request in _TERMINAL_INPUT:
         made += [(_EQUAL, 0, 4, machine.ioctl), _argument(1), (_EQUAL, 0, 1, request), _refuse(_EPERM), load_number]
+    for number in machine.sockets:
+        inner = _only(0, _FAMILIES, _EAFNOSUPPORT)
+        made += [(_EQUAL, 0, len(inner) + 1, number), *inner, load_number]
     return [*made, (_RETURN, 0, 0, _ALLOW)]
 
 
 def _refused_bits(argument: int, bits: int) -> list[_Instruction]:
     """Three instructions: refused if one of these bits is set."""
     return [_argument(argument), (_BITS, 0, 1, bits), _refuse(_EPERM)]
+
+
+def _only(argument: int, values: tuple[int, ...], error: int) -> list[_Instruction]:
+    """Refused unless an argument is one of these; each jumps over those after it and the refusal."""
+    compared = [(_EQUAL, len(values) - at, 0, value) for at, value in enumerate(values)]
+    return [_argument(argument), *compared, _refuse(error)]
 
 
 def _argument(at: int) -> _Instruction:
