@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.tools.samples import run
 from toolspeak.core.model import JSONObject
 from toolspeak.errors import ToolError, UsageError
-from toolspeak.tools import confined, files
+from toolspeak.tools import confined, files, sandbox
 from toolspeak.tools.base import Executable
 from toolspeak.tools.confined import Confined
 from toolspeak.tools.files import file_tools
@@ -392,6 +392,31 @@ def test_a_system_without_open_folders_has_no_file_tools(monkeypatch: pytest.Mon
         Confined("/tmp")
 
 
-def test_the_home_directory_is_no_work_directory(tmp_path: Path):
+def test_the_home_directory_is_no_work_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    home = tmp_path / "home"
+    (home / ".ssh").mkdir(parents=True)
+    (home / "project").mkdir()
+    (tmp_path / "link").symlink_to(home)
+    monkeypatch.setenv("HOME", str(home))
+    # Itself, by another name, and what holds it.
+    for folder in (home, tmp_path / "link", home / "project" / "..", tmp_path):
+        for write in (True, False):
+            with pytest.raises(UsageError, match="holds the home directory"):
+                file_tools(folder, write=write)
+    assert file_tools(home / "project")
+
+
+def test_a_home_directory_that_nobody_names_is_still_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    import pwd
+
+    monkeypatch.delenv("HOME")
+    entry = pwd.getpwuid(os.getuid())
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: pwd.struct_passwd((*entry[:5], str(tmp_path), entry[6])))
     with pytest.raises(UsageError, match="holds the home directory"):
-        file_tools(tmp_path, home=str(tmp_path))
+        file_tools(tmp_path)
+
+
+def test_where_there_is_no_home_any_folder_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sandbox.os.path, "expanduser", lambda path: path)
+    monkeypatch.chdir(tmp_path)
+    assert file_tools(tmp_path)

@@ -38,13 +38,13 @@ _SNIFFED = 8192
 _PASSED_BY = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".tox"})
 
 
-def file_tools(work: str | os.PathLike[str], *, write: bool = True, home: str = "") -> list[Executable]:
+def file_tools(work: str | os.PathLike[str], *, write: bool = True) -> list[Executable]:
     """The file tools of a work directory; without `write`, only those that change nothing.
 
     Raises:
         UsageError: it cannot be a work directory.
     """
-    folder = work_folder(work, home)
+    folder = work_folder(work)
     files = _Files(Confined(folder, own_folders(folder)))
     made: list[Executable] = [tool(files.read_file), tool(files.list_files), tool(files.search_files)]
     if write:

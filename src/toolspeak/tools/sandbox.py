@@ -143,8 +143,10 @@ def environment(variables: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name, text in variables.items() if name in _PASSED or name.startswith("LC_")}
 
 
-def work_folder(path: str | os.PathLike[str], home: str = "") -> str:
+def work_folder(path: str | os.PathLike[str]) -> str:
     """The folder that a model may work in, as it is called without links.
+
+    The user's home directory is found here, so that nobody can forget it: its keys would be readable.
 
     Raises:
         UsageError: there is none, or it would show what must stay hidden.
@@ -160,7 +162,9 @@ def work_folder(path: str | os.PathLike[str], home: str = "") -> str:
         raise UsageError(
             f"`{real}` belongs to the system and cannot be a work directory", hint="use a project's folder"
         )
-    if home and _is_within(os.path.realpath(home), (real,)):
+    # Stays as it is where there is no home.
+    home = os.path.expanduser("~")
+    if home != "~" and _is_within(os.path.realpath(home), (real,)):
         raise UsageError(f"`{real}` holds the home directory", hint="use a folder inside it")
     return real
 

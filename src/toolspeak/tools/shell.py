@@ -59,7 +59,7 @@ class Shell:
     ) -> None:
         # Passed on in parts, not read for settings.
         self._variables = dict(os.environ)  # noqa: TID251
-        self.work = work_folder(work, self._variables.get("HOME", ""))
+        self.work = work_folder(work)
         self._approval = approval
         self._limits = limits or Limits()
         self._own = dict(env or {})
