@@ -137,6 +137,21 @@ def test_without_tools_there_are_none():
         )
 
 
+def test_a_line_that_gets_no_answer_makes_the_exit_status_1():
+    failed = chat("Hi.\n/tools\n", "--upstream", "http://127.0.0.1:1/v1", "--no-store")
+    assert failed.exit_code == 1
+    assert chat("/nonsense\n", "--upstream", "http://127.0.0.1:1/v1", "--no-store").exit_code == 1
+    assert chat("/tools\n", "--upstream", "http://127.0.0.1:1/v1", "--no-store").exit_code == 0
+
+
+def test_a_session_that_is_not_kept_is_not_offered(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("toolspeak.cli.run_setup.find_spec", lambda name: None)
+    with served(Played("Hello.")) as url:
+        result = chat("Hi.\n", "--upstream", url)
+    assert "the session is not kept" in result.stderr
+    assert "go on with" not in result.stderr
+
+
 # ---- on a terminal
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -10,15 +11,20 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from tests.cli_agents import READ, Played, alone, served
 from toolspeak.cli import main
+from toolspeak.cli.config import loaded
+from toolspeak.cli.run import failures
 from toolspeak.core.capability import capabilities
 from toolspeak.core.events import Event
 from toolspeak.core.model import Request
+from toolspeak.store import open_store
+from toolspeak.tools.sandbox import Sandbox
 
 pytest.importorskip("sqlalchemy")
 
@@ -31,8 +37,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     capabilities().configure()
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner(catch_exceptions=False).invoke(main, ("run", *arguments), prog_name="toolspeak")
+def run(*arguments: str, said: str = "") -> Result:
+    return CliRunner(catch_exceptions=False).invoke(main, ("run", *arguments), input=said, prog_name="toolspeak")
 
 
 @pytest.mark.requirement("F1", "F8", "H2")
@@ -66,16 +72,105 @@ def test_what_changes_something_is_not_run_where_nobody_can_be_asked(folder: Pat
         result = run("Write.", "--upstream", url)
     assert result.stdout == "I may not.\n"
     assert result.stderr.count("not allowed") == 2
+    assert "2 calls were refused, for nobody could be asked here (write_file, shell)" in result.stderr
     assert sorted(path.name for path in folder.iterdir()) == ["notes.txt"]
 
 
 @pytest.mark.system("bubblewrap")
 @pytest.mark.requirement("F6")
-def test_yes_counts_inside_the_sandbox_and_nowhere_else(folder: Path):
-    write = ("", [("write_file", {"path": "new.txt", "content": "x"}), ("shell", {"command": "echo y > other.txt"})])
-    with served(Played(write, "Half of it.")) as url:
-        run("Write.", "--upstream", url, "--yes")
+@pytest.mark.parametrize("tools", ["shell,files", "files"])
+def test_yes_counts_inside_the_sandbox_also_for_files_and_after_results(folder: Path, tools: str):
+    outside = ("write_file", {"path": "../out.txt", "content": "x"})
+    write = ("", [("write_file", {"path": "new.txt", "content": "x"}), outside])
+    with served(Played(READ, write, "Half of it.")) as url:
+        result = run("Write.", "--upstream", url, "--yes", "--tools", tools, "--no-store")
+    assert "refused" not in result.stderr
+    assert sorted(path.name for path in folder.iterdir()) == ["new.txt", "notes.txt"]
+    assert not (folder.parent / "out.txt").exists()
+
+
+@pytest.mark.system("bubblewrap")
+@pytest.mark.requirement("F6")
+def test_yes_lets_the_shell_change_what_is_in_the_work_directory(folder: Path):
+    with served(Played(("", [("shell", {"command": "echo y > other.txt"})]), "Done.")) as url:
+        run("Write.", "--upstream", url, "--yes", "--no-store")
     assert sorted(path.name for path in folder.iterdir()) == ["notes.txt", "other.txt"]
+
+
+@pytest.mark.requirement("F6")
+def test_yes_counts_nowhere_else(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Sandbox, "problem", lambda _: "there is none")
+    write = ("", [("write_file", {"path": "new.txt", "content": "x"}), ("shell", {"command": "echo y > other.txt"})])
+    with served(Played(write, "I may not.")) as url:
+        result = run("Write.", "--upstream", url, "--yes", "--no-store")
+    assert "2 calls were refused" in result.stderr
+    assert sorted(path.name for path in folder.iterdir()) == ["notes.txt"]
+
+
+@pytest.mark.requirement("F6", "R-T4")
+def test_a_rule_does_not_count_after_results_and_that_is_said(folder: Path):
+    write = ("", [("write_file", {"path": "new.txt", "content": "x"})])
+    with served(Played(READ, write, "I may not.")) as url:
+        result = run("Write.", "--upstream", url, "--allow", "write_file", "--no-store")
+    assert "1 call was refused" in result.stderr
+    assert "--allow does not count after results of tools" in result.stderr
+    assert sorted(path.name for path in folder.iterdir()) == ["notes.txt"]
+
+
+def test_the_help_says_what_is_covered():
+    told = " ".join(run("--help").stdout.split())
+    assert "commands of the shell, and changes of files in the work directory" in told
+    assert "Counts until the model has read the first result of a tool" in told
+
+
+def test_the_task_can_come_from_standard_input():
+    model = Played("Three crowns.")
+    with served(model) as url:
+        result = run("-", "--upstream", url, "--no-store", said="What does bread cost?\n")
+    assert result.stdout == "Three crowns.\n"
+    assert "What does bread cost?" in model.asked[0].messages[-1].text
+    assert run("-", said=" \n").exit_code == 2
+
+
+@pytest.mark.requirement("F7")
+def test_a_session_that_ended_before_its_first_message_takes_a_task():
+    with open_store(loaded({}).store) as store:
+        empty = asyncio.run(_made(store))
+    assert "go on with it and a task" in run("--session", empty, "--upstream", "http://127.0.0.1:1/v1").stderr
+    with served(Played("Hello.")) as url:
+        result = run("Hi.", "--session", empty[:12], "--upstream", url)
+    assert (result.exit_code, result.stdout) == (0, "Hello.\n")
+
+
+async def _made(store: Any) -> str:
+    journal = await store.journal("")
+    await journal.close()
+    return journal.session
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_an_output_that_is_full_is_told_in_one_line(more: tuple[str, ...]):
+    with served(Played("Three crowns.")) as url, Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "toolspeak", "run", "Hi.", "--upstream", url, "--no-store", *more]
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, env=os.environ, timeout=60, check=False
+        )
+    assert done.returncode == 1
+    assert "error: No space left on device\n" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+def test_who_reads_no_more_is_told_nothing():
+    with pytest.raises(BrokenPipeError), failures():
+        raise BrokenPipeError
+
+
+def test_an_interrupt_that_nobody_takes_has_its_status():
+    with pytest.raises(SystemExit) as left, failures():
+        raise KeyboardInterrupt
+    assert left.value.code == 130
 
 
 @pytest.mark.requirement("F6")
@@ -165,18 +260,20 @@ class _Endless(Played):
 
 @pytest.mark.requirement("F7")
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are others there")
-def test_an_interrupt_ends_it_in_order():
+@pytest.mark.parametrize("times", [1, 2])
+def test_an_interrupt_ends_it_in_order(times: int):
     model = _Endless()
     with served(model) as url:
         command = [sys.executable, "-m", "toolspeak", "run", "Wait.", "--upstream", url, "--tools", "none"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
         try:
             assert model.begun.wait(20)
-            process.send_signal(signal.SIGINT)
+            for _ in range(times):
+                process.send_signal(signal.SIGINT)
             _, told = process.communicate(timeout=20)
         finally:
             process.kill()
             model.over.set()
     assert process.returncode == 130
     assert "interrupted" in told
-    assert "go on with: toolspeak run --session" in told
+    assert times == 2 or "go on with: toolspeak run --session" in told

@@ -17,8 +17,8 @@ import click
 from ..errors import ConfigError, ToolspeakError
 from ..tools.approval import Answer, Question
 from .chat_commands import Conversation, Quit, obey
-from .config import say, usage_errors
-from .run import interruptible
+from .config import say
+from .run import failures, interruptible
 from .run_consent import PROMPT, answer_of, told
 from .run_screen import Lines, Live, Screen, clean
 from .run_setup import Wanted, agent_options, client_of, kit
@@ -41,8 +41,9 @@ Examples:
 @agent_options
 def command(session: str, wanted: Wanted) -> None:
     """Talk with an agent that has a shell and files, or tools of MCP servers. /help says what else can be typed."""
-    with usage_errors():
-        asyncio.run(_chat(session, wanted))
+    with failures():
+        failed = asyncio.run(_chat(session, wanted))
+    sys.exit(int(failed))
 
 
 class _Input(Protocol):
@@ -84,7 +85,8 @@ class _Typed:
         return await self._session.prompt_async(prompt)
 
 
-async def _chat(session: str, wanted: Wanted) -> None:
+async def _chat(session: str, wanted: Wanted) -> bool:
+    """Whether it failed: a line of a pipe had no answer. A person has seen it, and may have asked again."""
     client, config = client_of(wanted)
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     typed: _Input = _Typed(config) if terminal else _Piped()
@@ -94,9 +96,10 @@ async def _chat(session: str, wanted: Wanted) -> None:
         conversation = Conversation(tools, screen.show, session)
         name = client.model or wanted.upstream or "the model"
         click.echo(f"{clean(name)}, {len(tools.tools)} tools. /help says what can be typed.", err=True)
+        failed = False
         while True:
             try:
-                await _turn(conversation, (await typed.line("> ")).strip())
+                failed |= await _turn(conversation, (await typed.line("> ")).strip())
             except KeyboardInterrupt:
                 continue
             except (EOFError, Quit):
@@ -104,8 +107,10 @@ async def _chat(session: str, wanted: Wanted) -> None:
             except ToolspeakError as error:
                 screen.pause()
                 click.echo(f"error: {error}", err=True)
-        if conversation.session and wanted.store:
+                failed = True
+        if conversation.session and tools.kept:
             click.echo(f"go on with: toolspeak chat --session {conversation.session}", err=True)
+    return failed and not terminal
 
 
 def _screen(terminal: bool) -> Screen:
@@ -116,14 +121,14 @@ def _screen(terminal: bool) -> Screen:
     return Live(Console())
 
 
-async def _turn(conversation: Conversation, line: str) -> None:
-    if not line:
-        return
+async def _turn(conversation: Conversation, line: str) -> bool:
+    """Do what a line says; whether that failed."""
     if line.startswith("/"):
         await obey(conversation, line, interruptible)
-        return
-    with interruptible(conversation.cancel):
-        await conversation.say(line)
+    elif line:
+        with interruptible(conversation.cancel):
+            await conversation.say(line)
+    return conversation.last is not None and conversation.last.status == "failed"
 
 
 async def _ask(screen: Screen, typed: _Input, question: Question) -> Answer:

@@ -8,10 +8,11 @@ a summary, 130 interrupted.
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 
 import click
@@ -19,13 +20,14 @@ import msgspec
 
 from ..agent_events import AgentEvent, AgentResult, WorkFinished
 from ..errors import UsageError
-from ..tools.approval import Answer, Question
+from ..tools.approval import Answer, Decision, Question
+from ._io import read_text
 from .config import say, usage_errors
 from .run_consent import asked
-from .run_screen import Lines, Screen, stopped
+from .run_screen import Lines, Screen, clean, stopped
 from .run_setup import Kit, Wanted, agent_options, client_of, kit
 
-__all__ = ["command", "interruptible"]
+__all__ = ["command", "failures", "interruptible"]
 
 _FAILED, _LIMIT, _INTERRUPTED = 1, 3, 130
 _EXAMPLES = """\b
@@ -33,6 +35,7 @@ Examples:
   toolspeak run "How many tests are in this folder?" --yes
   toolspeak run "Summarise README.md" --tools files --upstream http://127.0.0.1:9000/v1
   toolspeak run "What is new?" --tools none --mcp-config servers.json --json
+  git diff | toolspeak run -
   toolspeak run --session 4f0c2a
 """
 
@@ -46,19 +49,19 @@ def command(task: str, session: str, as_json: bool, wanted: Wanted) -> None:
     """Let an agent work on one task, with a shell and files or with tools of MCP servers.
 
     Without --upstream or --model a small model runs here. Calls that change something have to be allowed: on a
-    terminal you are asked; --yes allows what stays inside the sandbox.
+    terminal you are asked, elsewhere they are refused unless --yes or --allow covers them. With - as the task, it is
+    read from standard input.
 
     Exit status: 0 done, 1 failed, 2 the command line is wrong, 3 a limit was reached and the answer is a summary,
     130 interrupted.
     """
-    with usage_errors():
+    with failures():
+        if task == "-":
+            task = read_text("-")
         if not task.strip() and not session:
             raise UsageError("there is nothing to do", hint='say what: toolspeak run "..."')
         result = asyncio.run(_work(task, session, as_json, wanted))
-    status = _status(result)
-    if result.status != "complete" and wanted.store:
-        click.echo(f"go on with: toolspeak run --session {result.session}", err=True)
-    sys.exit(status)
+    sys.exit(_status(result))
 
 
 async def _work(task: str, session: str, as_json: bool, wanted: Wanted) -> AgentResult:
@@ -70,8 +73,14 @@ async def _work(task: str, session: str, as_json: bool, wanted: Wanted) -> Agent
         say(tools.notes)
         show = _json if as_json else screen.show
         result = await _watched(tools, task, session, show)
+        refused = [decision for decision in tools.approval.decisions if decision.by == "nobody"]
+        kept = tools.kept
     if not as_json:
         _print(result, live)
+    if refused:
+        click.echo(_refused(refused), err=True)
+    if result.status != "complete" and kept:
+        click.echo(f"go on with: toolspeak run --session {result.session}", err=True)
     return result
 
 
@@ -108,6 +117,42 @@ def interruptible(cancel: Callable[[], None]) -> Generator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def failures() -> Generator[None]:
+    """What ends a command before its time, told in one line: a mistake, an interrupt, an output that is full."""
+    try:
+        with usage_errors():
+            yield
+    except KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+        sys.exit(_INTERRUPTED)
+    except BrokenPipeError:
+        raise  # nobody reads any more, and nobody needs to be told
+    except OSError as error:
+        where = f": {error.filename}" if error.filename else ""
+        with suppress(OSError):
+            click.echo(f"error: {error.strerror or error}{where}", err=True)
+        _forget_output()
+        sys.exit(_FAILED)
+
+
+def _forget_output() -> None:
+    """What could not be written is not tried again when the program ends."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def _refused(decisions: Sequence[Decision]) -> str:
+    names = ", ".join(dict.fromkeys(clean(decision.name) for decision in decisions))
+    late = any(decision.tainted for decision in decisions)
+    rules = "--allow does not count after results of tools" if late else "--allow RULE allows such calls"
+    count = "1 call was" if len(decisions) == 1 else f"{len(decisions)} calls were"
+    told = f"{count} refused, for nobody could be asked here ({names})"
+    return f"{told}: --yes allows what stays inside the sandbox, {rules}"
 
 
 def _json(event: AgentEvent) -> None:

@@ -25,9 +25,10 @@ from .first_run import prepare
 if TYPE_CHECKING:
     from ..agent import AsyncAgent
     from ..client import AsyncClient
+    from ..core.model import JSONObject
     from ..journal import Sessions
     from ..tools.approval import Approval, Ask
-    from ..tools.base import Executable
+    from ..tools.base import CallContext, Executable, ToolOutput
 
 __all__ = ["INSTRUCTIONS", "Kit", "Wanted", "agent_options", "client_of", "kit"]
 
@@ -38,6 +39,14 @@ INSTRUCTIONS = (
 )
 _GROUPS = ("shell", "files")
 _PROTOCOLS = ["openai", "openai_responses", "anthropic", "gemini", "ollama"]
+_YES = (
+    "run without asking what stays inside the sandbox: commands of the shell, and changes of files in the work "
+    "directory. Not tools of MCP servers, and nothing where there is no sandbox"
+)
+_ALLOW = (
+    "run such calls without asking: 'shell(git status*)', 'write_file(*.md)'; repeatable. Counts until the model has "
+    "read the first result of a tool: from then on a person is asked, or --yes decides"
+)
 
 
 class Wanted(msgspec.Struct, frozen=True):
@@ -67,10 +76,8 @@ def agent_options(command: Callable[..., None]) -> Callable[..., None]:
     @click.option("--tools", default="shell,files", show_default=True, help="shell, files, both, or none")
     @click.option("--mcp-config", default="", metavar="FILE", help="MCP servers, in the common JSON form")
     @click.option("--workdir", default=".", metavar="DIR", help="where the shell and the files are; by default here")
-    @click.option("--yes", is_flag=True, help="allow what happens inside the sandbox without asking")
-    @click.option(
-        "--allow", multiple=True, metavar="RULE", help="calls to allow, such as 'shell(git status*)'; repeatable"
-    )
+    @click.option("--yes", is_flag=True, help=_YES)
+    @click.option("--allow", multiple=True, metavar="RULE", help=_ALLOW)
     @click.option("--store/--no-store", default=True, help="keep the session, or forget it")
     @click.option("--max-rounds", default=50, show_default=True, type=click.IntRange(1, 10_000), metavar="N")
     @click.option("--verbose", is_flag=True, help="a line in the log for every step")
@@ -94,6 +101,13 @@ class Kit(msgspec.Struct, frozen=True):
     max_rounds: int
     #: What the user should know about the tools.
     notes: tuple[str, ...]
+
+    @property
+    def kept(self) -> bool:
+        """Whether a session can be gone on with later, by another program."""
+        from ..journal import MemorySessions
+
+        return not isinstance(self.store, MemorySessions)
 
     def agent(self, **options: Any) -> AsyncAgent:
         """An agent."""
@@ -144,7 +158,7 @@ async def kit(client: AsyncClient, config: Config, wanted: Wanted, ask: Ask | No
         stack.push_async_callback(client.close)
         groups = _groups(wanted.tools)
         notes: list[str] = []
-        tools = list(_local(groups, wanted.workdir, notes))
+        tools = list(_local(groups, wanted, notes))
         if wanted.mcp_config:
             tools += await _mcp(stack, config, wanted.mcp_config, notes)
         tools = _finished(tools)
@@ -160,18 +174,33 @@ def _groups(said: str) -> set[str]:
     return groups
 
 
-def _local(groups: set[str], workdir: str, notes: list[str]) -> Iterable[Executable]:
+class _Covered:
+    """A file tool, for which `yes` counts as it does for the sandbox: a shell in there can change the same files."""
+
+    sandboxed = True
+
+    def __init__(self, inner: Executable) -> None:
+        self._inner = inner
+        self.tool = inner.tool
+
+    async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
+        """Do it."""
+        return await self._inner.run(arguments, context)
+
+
+def _local(groups: set[str], wanted: Wanted, notes: list[str]) -> Iterable[Executable]:
     from ..tools.approval import Approval
+    from ..tools.files import file_tools
     from ..tools.shell import Shell
 
-    folder = Path(workdir).expanduser()
+    if not groups:
+        return
+    folder = Path(wanted.workdir).expanduser()
+    # The agent asks, before the call is written down as begun; nobody is asked twice.
+    shell = Shell(folder, Approval(lambda _: "once"), sandbox="shell" in groups or wanted.yes)
     if "files" in groups:
-        from ..tools.files import file_tools
-
-        yield from file_tools(folder)
+        yield from (_Covered(each) if wanted.yes and shell.sandboxed else each for each in file_tools(folder))
     if "shell" in groups:
-        # The agent asks, before the call is written down as begun; nobody is asked twice.
-        shell = Shell(folder, Approval(lambda _: "once"))
         if shell.problem:
             notes.append(f"the shell runs without a sandbox ({shell.problem}): each command has to be allowed")
         yield shell
