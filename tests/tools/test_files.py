@@ -386,6 +386,64 @@ def test_a_link_that_is_swapped_in_meanwhile_leads_nowhere(work: Path):
     assert seen <= {"inside"}
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "new/../../x",
+        "new/deeper/../../../x",
+        "a/new/../../../x",
+        "a/new/../up/x",
+        "new/..",
+        "new/deeper/..",
+        "new/" + "../new/" * 300 + "x",
+    ],
+)
+def test_a_path_that_is_refused_leaves_no_folder_behind(work: Path, path: str):
+    (work / "a").mkdir()
+    (work / "a" / "up").symlink_to("../..")
+    before = sorted(work.rglob("*"))
+    refused(work, "write_file", "leads out|is a folder|too many steps", path=path, content="x")
+    assert sorted(work.rglob("*")) == before
+    assert not (work.parent / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "made"),
+    [
+        ("new/deeper/x", ["new", "new/deeper", "new/deeper/x"]),
+        ("new/../x", ["x"]),
+        ("new/deeper/../x", ["new", "new/x"]),
+        ("new/../other/./x", ["other", "other/x"]),
+        ("new/../inside/../x", ["x"]),
+    ],
+)
+def test_only_folders_that_the_file_lies_in_are_made(work: Path, path: str, made: list[str]):
+    (work / "a").mkdir()
+    (work / "inside").symlink_to("a")
+    do(work, "write_file", path=path, content="y")
+    assert sorted(str(each.relative_to(work)) for each in work.rglob("*")) == sorted(["a", "inside", *made])
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_a_folder_that_appears_meanwhile_is_entered_unless_it_is_a_link(
+    work: Path, monkeypatch: pytest.MonkeyPatch, link: bool
+):
+    outside = work.parent / "work-too"
+
+    def appears(name: str, mode: int, *, dir_fd: int) -> None:
+        os.symlink(outside, name, dir_fd=dir_fd) if link else made(name, mode, dir_fd=dir_fd)
+        made(name, mode, dir_fd=dir_fd)
+
+    made = os.mkdir
+    monkeypatch.setattr(confined.os, "mkdir", appears)
+    if link:
+        refused(work, "write_file", "not a directory|symbolic links", path="new/x", content="y")
+    else:
+        do(work, "write_file", path="new/x", content="y")
+    assert (work / "new" / "x").exists() is not link
+    assert not (outside / "x").exists()
+
+
 def test_a_system_without_open_folders_has_no_file_tools(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(confined.os, "supports_dir_fd", set())
     with pytest.raises(UsageError, match="relative to folders"):

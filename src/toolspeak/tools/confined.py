@@ -51,7 +51,7 @@ class Confined:
 
     @contextmanager
     def reached(self, path: str, *, create: bool = False) -> Generator[Place]:
-        """The place that a path means. With `create`, folders that are missing on the way are made.
+        """The place that a path means. With `create`, folders that are missing on the way are made, once all is known.
 
         Raises:
             ToolError: it leads outside, or there is no way.
@@ -131,6 +131,8 @@ class _Walk:
         self._steps = 0
         #: The way back, for `..`; the first is the work directory.
         self._held: list[int] = []
+        #: Folders after these that are still to be made: nothing is, before the whole path has been judged.
+        self._missing: list[str] = []
         self._left: list[str] = self._from_root(path)
 
     def through(self) -> Place:
@@ -150,8 +152,11 @@ class _Walk:
                 continue
             is_last = all(step in ("", ".") for step in self._left)
             if is_last and not self._is_folder(name):
+                self._make()
                 return Place(self._held[-1], name)
             self._enter(name)
+        if self._missing:
+            raise ToolError(f"`{shown(self._path)}` is a folder that does not exist")
         return Place(self._held[-1], "")
 
     def close(self) -> None:
@@ -169,12 +174,17 @@ class _Walk:
         return path.split("/")[::-1]
 
     def _back(self) -> None:
+        if self._missing:
+            self._missing.pop()
+            return
         if len(self._held) < 2:
             raise self._outside()
         os.close(self._held.pop())
 
     def _follow(self, name: str) -> bool:
         """Whether this was a link; its target then stands before what is left."""
+        if self._missing:
+            return False
         try:
             target = os.readlink(name, dir_fd=self._held[-1])
         except (FileNotFoundError, OSError):
@@ -192,19 +202,33 @@ class _Walk:
         return True
 
     def _is_folder(self, name: str) -> bool:
+        if self._missing:
+            return False
         try:
             return stat.S_ISDIR(os.stat(name, dir_fd=self._held[-1], follow_symlinks=False).st_mode)
         except FileNotFoundError:
             return False
 
     def _enter(self, name: str) -> None:
+        if self._missing:
+            self._missing.append(name)
+            return
         try:
-            self._held.append(os.open(name, _FOLDER, dir_fd=self._held[-1]))
+            self._hold(name)
         except FileNotFoundError:
             if not self._create:
                 raise
-            os.mkdir(name, 0o777, dir_fd=self._held[-1])
-            self._held.append(os.open(name, _FOLDER, dir_fd=self._held[-1]))
+            self._missing.append(name)
+
+    def _make(self) -> None:
+        """Make the folders that are missing. Another call may just have made one: then it is entered, unless a link."""
+        for name in self._missing:
+            with suppress(FileExistsError):
+                os.mkdir(name, 0o777, dir_fd=self._held[-1])
+            self._hold(name)
+
+    def _hold(self, name: str) -> None:
+        self._held.append(os.open(name, _FOLDER, dir_fd=self._held[-1]))
         if self._create and self._protected and _identity(os.fstat(self._held[-1])) in self._protected:
             raise ToolError(f"`{shown(self._path)}` belongs to the program that runs you and is not written to")
 
