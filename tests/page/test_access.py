@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import tarfile
 import urllib.error
 import urllib.request
@@ -165,6 +166,22 @@ def test_models_can_be_probed_by_keyboard(page: Any, server: Served):
     page.get_by_text("What the probe found").first.wait_for()
 
 
+@pytest.mark.parametrize("width", [360, 600])
+def test_the_tools_can_be_chosen_on_a_phone(browser: Any, server: Served, faults: list[str], width: int):
+    context = browser.new_context(viewport={"width": width, "height": 740}, has_touch=True)
+    page = watched(context, server, faults)
+    page.goto(server.link())
+    page.click(".tools summary")
+    for row in page.locator(".picker label.check").all():
+        box, words = row.locator("input").bounding_box(), row.locator("input + span").bounding_box()
+        assert box["width"] < 40 and words["width"] > 150
+        assert 0 <= words["x"] and words["x"] + words["width"] <= width
+    page.locator(".picker input").first.uncheck()
+    page.locator(".tools summary").get_by_text("2 tools").wait_for()
+    assert not faults
+    context.close()
+
+
 @pytest.mark.parametrize("part", ["chat", "inspector", "models", "metrics"])
 def test_a_phone_is_wide_enough(browser: Any, server: Served, faults: list[str], part: str):
     context = browser.new_context(viewport={"width": 360, "height": 740}, has_touch=True)
@@ -193,6 +210,48 @@ def test_nothing_gets_stuck_with_2000_requests_and_a_megabyte_open(browser: Any,
     assert not faults
 
 
+#: How long answers come: characters, characters of a piece, and a line that is repeated.
+LONG_ANSWERS = {
+    "small pieces": (200_000, 6, "Some words of a long answer, **bold** and `code`.\n\n"),
+    "markdown up to its limit": (199_000, 4096, "- one of very many *items*\n"),
+    "one line": (1_000_000, 4096, "words without an end "),
+}
+
+
+@pytest.mark.parametrize("case", LONG_ANSWERS)
+def test_an_answer_of_any_length_comes_without_getting_stuck(
+    browser: Any, server: Served, faults: list[str], case: str
+):
+    size, step, line = LONG_ANSWERS[case]
+    text = (line * (size // len(line) + 1))[:size]
+    longest = min(chatted(browser, server, streamed(text, step), text, faults) for _ in range(VISITS))
+    assert longest < LONG_TASK_MS
+    assert not faults
+
+
+def streamed(text: str, step: int) -> str:
+    """An answer as server-sent events."""
+    deltas = [{"choices": [{"delta": {"content": text[at : at + step]}}]} for at in range(0, len(text), step)]
+    return "".join(f"data: {json.dumps(delta)}\n\n" for delta in deltas) + "data: [DONE]\n\n"
+
+
+def chatted(browser: Any, server: Served, body: str, text: str, faults: list[str]) -> float:
+    """Milliseconds of the longest task while an answer comes that is there all at once."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    page = watched(context, server, faults)
+    page.goto(server.link())
+    page.wait_for_selector(".composer")
+    page.route("**/v1/chat/completions", lambda route: route.fulfill(content_type="text/event-stream", body=body))
+    page.evaluate(WATCH)
+    exchange = ask(page, "something long")
+    page.wait_for_timeout(60)  # the last task is written down by now
+    shown = exchange.locator(".text").evaluate("element => element.textContent")
+    assert len(shown) > len(text) * 0.8
+    longest = max(page.evaluate("window.tasks"), default=0)
+    context.close()
+    return longest
+
+
 def visited(browser: Any, server: Served, identifier: str, faults: list[str]) -> float:
     """Milliseconds of the longest task of a visit that looks at everything."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
@@ -212,6 +271,8 @@ def visited(browser: Any, server: Served, identifier: str, faults: list[str]) ->
     page.get_by_text("What the client sent").click()
     page.goto(f"{server.url}/#/metrics")
     page.locator(".tiles").wait_for()
+    page.goto(f"{server.url}/#/chat")
+    ask(page, "something very long")
     longest = max(page.evaluate("window.tasks"), default=0)
     context.close()
     return longest

@@ -3,7 +3,7 @@
 
 import { disclosure, h } from "./dom.js";
 import { counted } from "./format.js";
-import { jsonText, longText } from "./long_text.js";
+import { jsonText, longList, longText } from "./long_text.js";
 
 /** What became of a candidate: a word for people, and how it looks. */
 const VERDICTS = /** @type {Record<string, [string, string]>} */ ({
@@ -61,11 +61,14 @@ function drawAttempt(attempt, following, index, all) {
     attempt.fault && h("p", { class: "notice warn small" }, `${again ? "Asked again" : "Given up"}: ${attempt.fault.kind.replaceAll("_", " ")} ${attempt.fault.detail}`),
     attempt.reasoning && disclosure("Thinking", () => longText(attempt.reasoning)),
     attempt.raw ? marked(attempt) : h("p", { class: "soft small" }, attempt.candidates.length ? "No text: the calls came natively." : "No text."),
-    attempt.candidates.length > 0 && h("ol", { class: "candidates" }, attempt.candidates.map(drawCandidate)),
+    attempt.candidates.length > 0 && longList(h("ol", { class: "candidates" }), attempt.candidates, drawCandidate),
     disclosure(`What went upstream: ${counted(attempt.request.messages.length, "message")}`, () => drawRequest(attempt.request)),
-    attempt.notes.length > 0 && h("ul", { class: "notes small" }, attempt.notes.map((note) => h("li", {}, h("code", {}, note.code), " ", note.detail))),
+    drawNotes(attempt.notes),
   );
 }
+
+/** @param {import("./detail.js").Note[]} notes */
+export const drawNotes = (notes) => notes.length > 0 && longList(h("ul", { class: "notes small" }), notes, (note) => h("li", {}, h("code", {}, note.code), " ", note.detail));
 
 /** @param {import("./detail.js").Attempt} attempt the answer with its candidates marked */
 function marked(attempt) {
@@ -94,7 +97,7 @@ function drawCandidate(candidate) {
     "li",
     {},
     h("div", { class: "row" }, h("code", { class: "strong" }, candidate.name || "no name"), h("span", { class: `badge ${look}` }, word), h("span", { class: "small soft" }, REASONS[candidate.reason] ?? candidate.reason.replaceAll("_", " "))),
-    candidate.notes.length > 0 && h("ul", { class: "notes small" }, candidate.notes.map((note) => h("li", {}, h("code", {}, note.code), " ", note.detail))),
+    drawNotes(candidate.notes),
     candidate.arguments !== null && h("pre", { class: "code small" }, JSON.stringify(candidate.arguments)),
     evidence.length > 0 &&
       disclosure("Evidence", () => h("dl", { class: "evidence small" }, evidence.flatMap(([name, value]) => [h("dt", {}, name.replaceAll("_", " ")), h("dd", {}, String(value))])), { class: "small" }),

@@ -7,6 +7,9 @@ import { ExchangeView } from "./exchange_view.js";
 import { makeSessions } from "./sessions.js";
 import { makeToolPicker } from "./tool_picker.js";
 
+/** Pixels from the end within which somebody reads at the end. */
+const NEAR = 120;
+
 /**
  * @param {import("./app.js").About} about
  * @returns {import("./app.js").Part}
@@ -28,28 +31,32 @@ export function makeChat(about) {
     tools: picker.tools(),
   });
 
+  const follow = () => scroller.scrollTo({ top: scroller.scrollHeight });
+
+  /** @param {() => void} draw makes the conversation longer; who reads at its end goes on seeing the end */
+  function following(draw) {
+    const near = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR;
+    draw();
+    if (near) follow();
+  }
+
   /** @param {string} question */
   async function send(question) {
     if (conversation.busy) return;
     const index = conversation.exchanges.length;
     if (!index) put(transcript);
     const exchange = conversation.say(question);
-    const view = new ExchangeView(exchange, (other) => resend(index, other));
+    const view = new ExchangeView(exchange, (other) => resend(index, other), following);
     transcript.append(view.element);
-    const follow = () => scroller.scrollTo({ top: scroller.scrollHeight });
     follow();
     put(button, "Cancel");
     await conversation.answer(exchange, wishes(), {
-      piece: (piece) => {
-        const near = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 120;
-        view.piece(piece);
-        if (near) follow();
-      },
+      piece: (piece) => view.piece(piece),
       result: (call) => view.result(call),
       round: (round) => view.round(round),
       person: (call, given, signal) => view.person(call, given, signal),
     });
-    view.end();
+    following(() => view.end());
     put(button, "Send");
     say(exchange.answer.status === "complete" ? "The answer is complete." : `The answer is ${exchange.answer.status}.`);
   }

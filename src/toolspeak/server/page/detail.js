@@ -1,7 +1,7 @@
 // @ts-check
 /** One request in detail: what the client sent, what went upstream, what came back, what was made of it, and a replay. */
 
-import { drawAttempts } from "./attempts.js";
+import { drawAttempts, drawNotes } from "./attempts.js";
 import { disclosure, h, withCode } from "./dom.js";
 import { clock, compact, counted, day, span } from "./format.js";
 import { jsonText } from "./long_text.js";
@@ -113,6 +113,6 @@ function notes(one) {
     "section",
     { class: "stack-tight", "aria-label": "Warnings and notes" },
     one.warnings.length > 0 && h("div", { class: "row" }, one.warnings.map((warning) => h("span", { class: "badge warn long" }, warning))),
-    one.notes.length > 0 && h("ul", { class: "notes small" }, one.notes.map((note) => h("li", {}, h("code", {}, note.code), " ", note.detail))),
+    drawNotes(one.notes),
   );
 }

@@ -7,27 +7,42 @@
 import { ask } from "./api.js";
 import { disclosure, h, labelled, put, say } from "./dom.js";
 import { counted, span } from "./format.js";
+import { LiveText } from "./live_text.js";
 import { longText } from "./long_text.js";
-import { LONGEST, markdown } from "./markdown.js";
+import { markdown } from "./markdown.js";
 
 /** What an end that is not a good one is called. */
 const STATUS = /** @type {Record<string, string>} */ ({ interrupted: "Interrupted. What had come is kept.", failed: "The answer failed" });
+
+/** Characters from which on a text is drawn this many milliseconds apart, and not with each frame. */
+const LONG = 50_000;
+const APART = 100;
+/** Characters of arguments and results that are shown without a place of their own to scroll in. */
+const SHORT = 8000;
+
+/** @typedef {{text?: string, reasoning?: string, call?: import("./stream.js").Call}} Piece */
 
 export class ExchangeView {
   /**
    * @param {import("./conversation.js").Exchange} exchange
    * @param {(question: string) => void} resend
+   * @param {(draw: () => void) => void} [drawing] wraps whatever makes the view grow
    */
-  constructor(exchange, resend) {
+  constructor(exchange, resend, drawing = (draw) => draw()) {
     this._exchange = exchange;
     this._resend = resend;
+    this._drawing = drawing;
     this._question = h("div", { class: "question" });
     this._answer = h("div", { class: "answer stack" });
-    /** @type {Text | null} the text that grows */
+    /** @type {LiveText | null} the text that grows */
     this._growing = null;
     this._growingKind = "";
-    /** @type {Map<object, HTMLElement>} calls that are shown live */
+    /** @type {Map<object, LiveText>} the arguments of calls that are shown live */
     this._calls = new Map();
+    /** @type {Piece[]} what came since the last drawing, texts in one piece */
+    this._pieces = [];
+    this._length = 0;
+    this._planned = false;
     this.element = h("article", { class: "exchange" }, this._question, this._answer);
     this._showQuestion();
     if (exchange.answer.status === "running") put(this._answer, h("p", { class: "soft waiting" }, "The model answers …"));
@@ -57,12 +72,31 @@ export class ExchangeView {
 
   // ---- while it comes
 
-  /** @param {{text?: string, reasoning?: string, call?: import("./stream.js").Call}} piece */
+  /** @param {Piece} piece is drawn with the next frame, together with all that comes until then */
   piece(piece) {
-    this._answer.querySelector(".waiting")?.remove();
-    if (piece.call) this._liveCall(piece.call);
-    else if (piece.text) this._grow("text", piece.text);
-    else if (piece.reasoning) this._grow("reasoning", piece.reasoning);
+    const last = this._pieces.at(-1);
+    if (last?.text && piece.text) last.text += piece.text;
+    else if (last?.reasoning && piece.reasoning) last.reasoning += piece.reasoning;
+    else if (!last?.call || last.call !== piece.call) this._pieces.push({ ...piece });
+    this._length += (piece.text ?? piece.reasoning ?? "").length;
+    if (this._planned) return;
+    this._planned = true;
+    const frame = () => requestAnimationFrame(() => this._drawing(() => this._draw()));
+    if (this._length > LONG) setTimeout(frame, APART);
+    else frame();
+  }
+
+  /** Draws what has come. */
+  _draw() {
+    this._planned = false;
+    const pieces = this._pieces;
+    this._pieces = [];
+    if (pieces.length) this._answer.querySelector(":scope > .waiting")?.remove();
+    for (const piece of pieces) {
+      if (piece.call) this._liveCall(piece.call);
+      else if (piece.text) this._grow("text", piece.text);
+      else if (piece.reasoning) this._grow("reasoning", piece.reasoning);
+    }
   }
 
   /**
@@ -71,34 +105,35 @@ export class ExchangeView {
    */
   _grow(kind, text) {
     if (!this._growing || this._growingKind !== kind) {
-      this._growing = document.createTextNode("");
+      this._growing = new LiveText(h("div", { class: `live ${kind}` }));
       this._growingKind = kind;
-      this._answer.append(h("div", { class: `live ${kind}` }, this._growing));
+      this._answer.append(this._growing.element);
     }
-    this._growing.appendData(text);
+    this._growing.add(text);
   }
 
   /** @param {import("./stream.js").Call} call */
   _liveCall(call) {
-    let place = this._calls.get(call);
-    if (!place) {
-      place = h("div", { class: "call" }, h("code", { class: "strong" }, call.name), h("pre", { class: "small" }));
-      this._calls.set(call, place);
-      this._answer.append(place);
+    let shown = this._calls.get(call);
+    if (!shown) {
+      shown = new LiveText(h("pre", { class: "small" }));
+      this._calls.set(call, shown);
+      this._answer.append(h("div", { class: "call" }, h("code", { class: "strong" }, call.name), shown.element));
       this._growing = null;
     }
-    const text = place.lastElementChild;
-    if (text) text.textContent = call.arguments;
+    shown.add(call.arguments.slice(shown.length));
   }
 
   /** @param {import("./conversation.js").MadeCall} call has its result */
   result(call) {
-    this._answer.append(h("div", { class: "call result small" }, h("span", { class: "soft" }, `${call.name} answers `), h("span", {}, call.result)));
+    this._draw();
+    this._answer.append(h("div", { class: "call result small" }, h("span", { class: "soft" }, `${call.name} answers `), call.result.length > SHORT ? longText(call.result) : h("span", { dir: "auto" }, call.result)));
     this._growing = null;
   }
 
   /** @param {import("./conversation.js").Round} round is over: one line from now on */
   round(round) {
+    this._pieces = [];
     const lines = [...this._answer.children].filter((child) => child.matches("details.round"));
     put(this._answer, lines, drawRound(round, lines.length + 1));
     this._calls.clear();
@@ -129,16 +164,27 @@ export class ExchangeView {
 
   // ---- afterwards
 
-  /** The answer is over: rounds as lines, then the final text. */
+  /** The answer is over: rounds as lines, then the final text. Until that is whole, what came stays in sight. */
   end() {
     const { answer } = this._exchange;
+    const text = answer.content ? markdown(answer.content) : null;
+    if (!text?.done) return this._showEnd(text?.element);
+    this._draw();
+    text.done.then(() => this._drawing(() => this._showEnd(text.element)));
+  }
+
+  /** @param {HTMLElement} [text] */
+  _showEnd(text) {
+    const { answer } = this._exchange;
     this._growing = null;
+    this._pieces = [];
+    this._calls.clear();
     put(
       this._answer,
       h("h2", { class: "unseen" }, "Answer"),
       answer.rounds.map((round, index) => drawRound(round, index + 1)),
       answer.reasoning && disclosure("Thinking", () => longText(answer.reasoning), { class: "round" }),
-      answer.content && h("div", { class: "text" }, answer.content.length > LONGEST ? longText(answer.content) : markdown(answer.content)),
+      text,
       answer.status in STATUS && h("p", { class: `notice ${answer.status === "failed" ? "bad" : "warn"}` }, [STATUS[answer.status], answer.error].filter(Boolean).join(": ")),
       this._about(answer),
     );
@@ -175,15 +221,15 @@ function drawRound(round, number) {
   return disclosure(
     title,
     () => [
-      round.reasoning && h("div", { class: "reasoning" }, round.reasoning),
-      round.text && h("div", { class: "text" }, markdown(round.text)),
+      round.reasoning && (round.reasoning.length > SHORT ? longText(round.reasoning) : h("div", { class: "reasoning", dir: "auto" }, round.reasoning)),
+      round.text && markdown(round.text).element,
       round.calls.map((call) =>
         h(
           "div",
           { class: "call stack-tight" },
           h("div", { class: "row" }, h("code", { class: "strong" }, call.name), h("span", { class: "soft small" }, span(call.seconds))),
-          h("pre", { class: "code small" }, call.arguments || "{}"),
-          h("pre", { class: `code small ${call.failed ? "failed" : ""}` }, call.result),
+          told(call.arguments || "{}"),
+          told(call.result, call.failed),
         ),
       ),
       round.record && h("p", { class: "small" }, h("a", { href: `#/inspector/${round.record}` }, "Inspect this round")),
@@ -191,6 +237,13 @@ function drawRound(round, number) {
     { class: "round" },
   );
 }
+
+/**
+ * Arguments, or a result.
+ * @param {string} text
+ * @param {boolean} [failed]
+ */
+const told = (text, failed = false) => (text.length > SHORT ? longText(text) : h("pre", { class: `code small ${failed ? "failed" : ""}`, dir: "auto" }, text));
 
 /**
  * In one line.

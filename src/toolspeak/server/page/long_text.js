@@ -5,11 +5,12 @@
  */
 
 import { h } from "./dom.js";
+import { Turn } from "./turns.js";
 
 /** Characters of a piece: a few screens. */
 const PIECE = 4000;
-/** Pieces that are made at once; the rest follows when the browser has time. */
-const AT_ONCE = 24;
+/** Things of a list that are drawn before somebody asks for more. */
+const FIRST = 100;
 
 /** @typedef {{start: number, end: number, make: (text: string, first: boolean) => Node}} Stretch */
 
@@ -23,14 +24,16 @@ export function longText(text, stretches = []) {
   const place = h("pre", { class: "code tall", tabindex: 0 });
   const cuts = pieces(text);
   let next = 0;
-  const more = () => {
-    for (const until = Math.min(next + AT_ONCE, cuts.length); next < until; next += 1) {
+  let passed = 0; // stretches that end before the next piece
+  const draw = async () => {
+    for (const turn = new Turn(); next < cuts.length; next += 1) {
       const [start, end] = cuts[next];
-      place.append(h("div", { class: cuts.length > 1 ? "chunk" : null }, drawn(text, start, end, stretches)));
+      while (passed < stretches.length && stretches[passed].end <= start) passed += 1;
+      place.append(h("div", { class: cuts.length > 1 ? "chunk" : null, dir: "auto" }, drawn(text, start, end, stretches, passed)));
+      if (turn.over) await turn.next();
     }
-    if (next < cuts.length) setTimeout(more);
   };
-  more();
+  draw();
   return place;
 }
 
@@ -61,12 +64,14 @@ function pieces(text) {
  * @param {number} start
  * @param {number} end
  * @param {Stretch[]} stretches
+ * @param {number} first of them that may stand here
  */
-function drawn(text, start, end, stretches) {
+function drawn(text, start, end, stretches, first) {
   /** @type {(Node | string)[]} */
   const out = [];
   let at = start;
-  for (const stretch of stretches) {
+  for (let index = first; index < stretches.length && stretches[index].start < end; index += 1) {
+    const stretch = stretches[index];
     const from = Math.max(stretch.start, start);
     const until = Math.min(stretch.end, end);
     if (from >= until) continue;
@@ -83,3 +88,26 @@ function drawn(text, start, end, stretches) {
  * @param {unknown} value
  */
 export const jsonText = (value) => longText(typeof value === "string" ? value : JSON.stringify(value, null, 2) ?? "");
+
+/**
+ * A list of which the first ones are drawn, and more when they are wanted.
+ * @template Item
+ * @param {HTMLElement} list
+ * @param {Item[]} items
+ * @param {(item: Item) => Node} draw
+ * @returns {HTMLElement[]} the list, and the button for more
+ */
+export function longList(list, items, draw) {
+  let next = 0;
+  const button = h("button", { type: "button", class: "link small", click: () => more() });
+  const more = () => {
+    const from = next;
+    next = Math.min(next + FIRST, items.length);
+    list.append(...items.slice(from, next).map(draw));
+    const left = items.length - next;
+    button.hidden = !left;
+    button.textContent = `Show ${Math.min(left, FIRST)} more of ${left}`;
+  };
+  more();
+  return items.length > FIRST ? [list, button] : [list];
+}

@@ -1,13 +1,20 @@
 // @ts-check
 /**
  * Markdown as DOM nodes. What a model writes can become a heading, a list, a table, code, emphasis or a link to a web
- * page, and nothing else. Pictures are told by their names and never loaded. Every line is looked at once.
+ * page, and nothing else. Pictures are told by their names and never loaded. Every line is looked at once, and long
+ * texts are drawn in turns, in sections of which the browser lays out those that can be seen.
  */
 
 import { h } from "./dom.js";
+import { longText } from "./long_text.js";
+import { Turn } from "./turns.js";
 
 /** Longer texts are shown as they are: nobody reads them for their headings, and each block costs time. */
-export const LONGEST = 200_000;
+const LONGEST = 200_000;
+/** Lines after which a section, and a list or a table within it, ends and another begins. */
+const MOST_LINES = 200;
+/** Characters of code from which on it has a place of its own to scroll in. */
+const LONG_CODE = 20_000;
 /** In a longer line only plain text. */
 const LONGEST_LINE = 20_000;
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)/;
@@ -18,15 +25,50 @@ const QUOTE = /^ {0,3}> ?(.*)$/;
 const DIVIDER = /^ {0,3}\|?( *:?-+:? *\|)+ *(:?-+:?)? *$/;
 
 /**
- * A text as blocks.
+ * A text as blocks. It is whole at once if it is short, and otherwise when `done` is kept.
  * @param {string} text
- * @returns {DocumentFragment}
+ * @returns {{element: HTMLElement, done: Promise<void> | null}}
  */
 export function markdown(text) {
-  const place = document.createDocumentFragment();
+  const element = h("div", { class: "text", dir: "auto" });
+  if (text.length > LONGEST) {
+    element.append(longText(text));
+    return { element, done: null };
+  }
   const lines = text.split("\n");
-  for (let at = 0; at < lines.length; ) at = block(lines, at, place);
-  return place;
+  const sections = drawSections(lines, element);
+  const turn = new Turn();
+  while (!sections.next().done) if (turn.over) return { element, done: rest(sections, turn) };
+  return { element, done: null };
+}
+
+/**
+ * @param {Generator<void>} sections
+ * @param {Turn} turn
+ */
+async function rest(sections, turn) {
+  await turn.next();
+  while (!sections.next().done) if (turn.over) await turn.next();
+}
+
+/**
+ * Block by block. A short text has no sections.
+ * @param {string[]} lines
+ * @param {HTMLElement} element
+ * @returns {Generator<void>}
+ */
+function* drawSections(lines, element) {
+  const cut = lines.length > MOST_LINES;
+  let place = element;
+  let until = 0;
+  for (let at = 0; at < lines.length; ) {
+    if (cut && at >= until) {
+      element.append((place = h("div", { class: "chunk" })));
+      until = at + MOST_LINES;
+    }
+    at = block(lines, at, place);
+    yield;
+  }
 }
 
 /**
@@ -60,14 +102,16 @@ function block(lines, at, place) {
 function code(lines, at, marks, place) {
   let end = at + 1;
   while (end < lines.length && !lines[end].trimStart().startsWith(marks)) end += 1;
-  place.append(h("pre", { class: "code", tabindex: 0 }, h("code", {}, lines.slice(at + 1, end).join("\n"))));
+  const text = lines.slice(at + 1, end).join("\n");
+  place.append(text.length > LONG_CODE ? longText(text) : h("pre", { class: "code", tabindex: 0, dir: "ltr" }, h("code", {}, text)));
   return end + 1;
 }
 
 /** @type {(lines: string[], at: number, place: ParentNode & Node) => number} */
 function quote(lines, at, place) {
   const inner = [];
-  for (let found; at < lines.length && (found = QUOTE.exec(lines[at])); at += 1) inner.push(found[1]);
+  const most = at + MOST_LINES;
+  for (let found; at < Math.min(most, lines.length) && (found = QUOTE.exec(lines[at])); at += 1) inner.push(found[1]);
   // Not read as blocks of its own: quotes in quotes may be nested without end.
   place.append(h("blockquote", {}, inner.flatMap((line, index) => (index ? [h("br"), ...inline(line)] : inline(line)))));
   return at;
@@ -78,7 +122,8 @@ function list(lines, at, place) {
   const first = ITEM.exec(lines[at]);
   const ordered = /\d/.test(first?.[2] ?? "");
   const items = [];
-  for (let found; at < lines.length && (found = ITEM.exec(lines[at])); at += 1) {
+  const most = at + MOST_LINES;
+  for (let found; at < Math.min(most, lines.length) && (found = ITEM.exec(lines[at])); at += 1) {
     const depth = Math.min(3, Math.floor(found[1].length / 2));
     items.push(h("li", { class: depth ? `deep-${depth}` : null }, inline(found[3])));
   }
@@ -91,7 +136,8 @@ function table(lines, at, place) {
   const cells = (/** @type {string} */ line) => line.trim().replace(/^\||\|$/g, "").split("|").map((cell) => cell.trim());
   const head = h("tr", {}, cells(lines[at]).map((cell) => h("th", {}, inline(cell))));
   const body = [];
-  for (at += 2; at < lines.length && lines[at].includes("|"); at += 1) {
+  const most = at + MOST_LINES;
+  for (at += 2; at < Math.min(most, lines.length) && lines[at].includes("|"); at += 1) {
     body.push(h("tr", {}, cells(lines[at]).map((cell) => h("td", {}, inline(cell)))));
   }
   place.append(h("div", { class: "wide", tabindex: 0 }, h("table", {}, h("thead", {}, head), h("tbody", {}, body))));
@@ -101,8 +147,9 @@ function table(lines, at, place) {
 /** @type {(lines: string[], at: number, place: ParentNode & Node) => number} */
 function paragraph(lines, at, place) {
   const inner = [];
+  const most = at + MOST_LINES;
   do inner.push(lines[at++]);
-  while (at < lines.length && lines[at].trim() && !starts(lines[at]));
+  while (at < Math.min(most, lines.length) && lines[at].trim() && !starts(lines[at]));
   place.append(h("p", {}, inner.flatMap((line, index) => (index ? ["\n", ...inline(line)] : inline(line)))));
   return at;
 }

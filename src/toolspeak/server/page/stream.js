@@ -2,6 +2,7 @@
 /** One streamed answer of `/v1/chat/completions`: its pieces as they come, and the whole of it at the end. */
 
 import { refusal } from "./api.js";
+import { Turn } from "./turns.js";
 
 /** @typedef {{id: string, name: string, arguments: string}} Call */
 /**
@@ -35,8 +36,10 @@ export async function listen(body, settings, signal, told) {
   /** @type {Heard} */
   const heard = { text: "", reasoning: "", calls: [], finish: "", record: "", plan: "", warnings: [], tokens: 0 };
   note(heard, JSON.parse(answer.headers.get("x-toolspeak") ?? "{}"));
+  const turn = new Turn();
   for await (const data of events(answer.body)) {
     if (data !== "[DONE]") take(heard, JSON.parse(data), told);
+    if (turn.over) await turn.next();
   }
   return heard;
 }
