@@ -13,7 +13,11 @@ from click.testing import CliRunner, Result
 from tests.page.asking import asked
 from tests.page.served import Served, served
 from toolspeak.cli import main
+from toolspeak.cli._way import way_back
+from toolspeak.config import load
+from toolspeak.errors import UsageError
 from toolspeak.server.door import Door, open_door
+from toolspeak.server.recorder import bare_url
 
 ESCAPE = "\x1b[31mred\x1b[0m"
 
@@ -81,20 +85,103 @@ def test_a_request_that_nobody_knows_is_an_error():
     assert told("explain", "").exit_code == 2  # all of them begin like this
 
 
+class Kept:
+    """One request in the store of a person, and no server."""
+
+    def __init__(self, server: Served, home: Path, monkeypatch: pytest.MonkeyPatch, **changed: Any) -> None:
+        pytest.importorskip("sqlalchemy")
+        from tests.page.asking import told as heard
+        from toolspeak.store import open_recordings
+
+        self.id = asked(server, "repair it")["id"]
+        self.told = {**heard(server, f"/toolspeak/requests/{self.id}"), **changed}
+        place = f"sqlite:///{home / 'kept.db'}"
+        open_recordings(place).add(self.id, "small-model", self.told)
+        monkeypatch.setenv("TOOLSPEAK_STORE", place)
+
+
 @pytest.mark.requirement("H3")
 def test_without_a_server_the_store_knows(home: Path, server: Served, monkeypatch: pytest.MonkeyPatch):
-    pytest.importorskip("sqlalchemy")
-    from tests.page.asking import told as heard
-    from toolspeak.store import open_recordings
-
-    identifier = asked(server, "repair it")["id"]
-    kept = open_recordings(f"sqlite:///{home / 'kept.db'}")
-    kept.add(identifier, "small-model", heard(server, f"/toolspeak/requests/{identifier}"))
-    monkeypatch.setenv("TOOLSPEAK_STORE", f"sqlite:///{home / 'kept.db'}")
-    monkeypatch.setenv("TOOLSPEAK_BASE_URL", f"{server.url}/v1")
-    monkeypatch.setenv("TOOLSPEAK_MODEL", "openai:small-model")
-    assert "trailing_comma" in told("explain", identifier[:8]).output
+    kept = Kept(server, home, monkeypatch)
+    assert "trailing_comma" in told("explain", kept.id[:8]).output
     assert "trailing_comma" in told("explain", "last").output
-    result = told("replay", "last", "--policy", "strict")
-    assert result.exit_code == 0
+
+
+@pytest.mark.requirement("H3")
+def test_a_request_of_the_store_goes_to_who_answered_it(home: Path, server: Served, monkeypatch: pytest.MonkeyPatch):
+    kept = Kept(server, home, monkeypatch)
+    before = len(server.script.asked)
+    upstream = kept.told["upstream"]
+    assert (upstream["provider"], upstream["protocol"], upstream["model"]) == ("scripted", "openai_chat", "small-model")
+    file = home / "toolspeak" / "config.toml"
+    file.parent.mkdir(exist_ok=True)
+    other = '[upstreams.other]\nbase_url = "http://127.0.0.1:9/v1"\n'
+    file.write_text(f'{other}[upstreams.mine]\nbase_url = "{upstream["base_url"]}/"\n')
+    result = told("replay", "last", "--json")
+    assert result.exit_code == 0, result.output
+    again = json.loads(result.stdout)
+    # Forced, as it was then, and not by any setting of now.
+    assert (again["plan"], again["settings"]["mode"], again["changed"]) == ("inline", "force", {})
+    assert again["upstream"]["base_url"] == upstream["base_url"]
+    assert [request.model for request in server.script.asked[before:]] == ["small-model"]
+    result = told("replay", "last", "--model", "other-model", "--policy", "strict")
     assert 'calls        clock({"zone":"Europe/Oslo"})' in result.output
+    assert server.script.asked[-1].model == "other-model"
+
+
+@pytest.mark.requirement("H3")
+def test_a_request_of_the_store_goes_nowhere_else(home: Path, server: Served, monkeypatch: pytest.MonkeyPatch):
+    kept = Kept(server, home, monkeypatch)
+    result = told("replay", "last")
+    assert result.exit_code == 2
+    assert f"`scripted:small-model at {kept.told['upstream']['base_url']}` answered this request" in result.output
+    assert "--upstream" in result.output
+    monkeypatch.setenv("TOOLSPEAK_BASE_URL", f"{server.url}/v1")
+    assert told("replay", "last", "--model", "other-model").exit_code == 2
+    result = told("replay", "last", "--upstream", f"{server.url}/v1")
+    assert result.exit_code == 0, result.output
+    assert server.script.asked[-1].model == "small-model"
+
+
+def test_a_recording_that_does_not_say_who_answered_needs_to_be_told(
+    home: Path, server: Served, monkeypatch: pytest.MonkeyPatch
+):
+    Kept(server, home, monkeypatch, upstream=None, settings=None)
+    result = told("replay", "last")
+    assert (result.exit_code, "does not say who answered" in result.output) == (2, True)
+    assert "give --model NAME too" in told("replay", "last", "--upstream", f"{server.url}/v1").output
+    given = ("--upstream", f"{server.url}/v1", "--model", "small-model", "--mode", "force")
+    assert told("replay", "last", *given).exit_code == 0
+
+
+RUNS_HERE = {"provider": "embedded", "base_url": "", "protocol": "openai_chat"}
+
+
+@pytest.mark.parametrize(
+    ("recorded", "settings", "model", "expected"),
+    [
+        ("default", {}, "", "embedded:"),
+        ("default", {"base_url": "http://127.0.0.1:9/v1"}, "", None),
+        ("another", {}, "", None),
+        ("another", {}, "embedded:", "embedded:"),
+        ("another", {}, "ollama:small", "ollama:small"),
+    ],
+)
+@pytest.mark.usefixtures("home")
+def test_the_model_that_runs_here_is_asked_where_it_was_or_is_named(
+    recorded: str, settings: dict[str, str], model: str, expected: str | None
+):
+    from toolspeak.upstreams.embedded import recipe_for
+
+    name = recipe_for("").name if recorded == "default" else recorded
+    config = load(settings)
+    if expected is None:
+        with pytest.raises(UsageError, match="does not have it"):
+            way_back(config, {**RUNS_HERE, "model": name}, "", model)
+    else:
+        assert way_back(config, {**RUNS_HERE, "model": name}, "", model).model == expected
+
+
+def test_what_may_be_a_key_is_not_kept_of_a_url():
+    assert bare_url("http://anna:secret@host:1/v1/?key=secret#secret") == "http://<redacted>@host:1/v1"
+    assert bare_url("http://host/v1") == "http://host/v1"

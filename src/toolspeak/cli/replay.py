@@ -15,6 +15,7 @@ import click
 import msgspec
 
 from ..config import Config
+from ..config.values import Spoken
 from ..core.evidence import Policy
 from ..core.strategy import Emulation, Mode
 from ..errors import UsageError
@@ -30,7 +31,9 @@ Examples:
   toolspeak replay last --policy eager
   toolspeak replay 3f2a9c --plan decision
   toolspeak replay last --model other-model --dialect hermes --json
+  toolspeak replay last --upstream http://127.0.0.1:9000/v1
 """
+_PROTOCOLS: list[str] = [name for name in get_args(Spoken) if name]
 _Tell = Callable[[dict[str, Any]], object]
 #: What is compared.
 _ROWS: dict[str, _Tell] = {
@@ -52,16 +55,25 @@ _ROWS: dict[str, _Tell] = {
 @click.option("--dialect", default=None, metavar="NAME", help="How the model is asked to write calls.")
 @click.option("--plan", type=click.Choice(get_args(Emulation)), default=None, help="How to emulate.")
 @click.option("--mode", type=click.Choice(get_args(Mode)), default=None, help="When to emulate.")
-@click.option("--model", default=None, metavar="NAME", help="Ask another model.")
+@click.option("--model", default=None, metavar="NAME", help="Ask another model; PROVIDER:MODEL for one elsewhere.")
+@click.option("--upstream", default="", metavar="URL", help="Ask there instead, such as http://127.0.0.1:9000/v1.")
+@click.option("--protocol", type=click.Choice(_PROTOCOLS), default=None, help="What that upstream speaks.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(identifier: str, as_json: bool, **wishes: str | None) -> None:
-    """Carry a request out once more and compare: ID is the beginning of its id, or `last`. No tool is executed."""
+def command(identifier: str, as_json: bool, upstream: str, protocol: str | None, **wishes: str | None) -> None:
+    """Carry a request out once more and compare: ID is the beginning of its id, or `last`. No tool is executed.
+
+    The server that knows the request asks its model again. A request of the store goes to the upstream that answered
+    it then, if the configuration has it, with the settings of then; otherwise say where with --upstream or --model.
+    """
     wanted = {name: value for name, value in wishes.items() if value}
     with usage_errors():
-        config = loaded()
+        config = loaded({"protocol": protocol} if protocol else None)
         found = find(config, identifier)
         first = found.told
-        again = replay_there(found.door, first["id"], wanted) if found.door else _here(config, first, wanted)
+        if found.door is not None and not upstream:
+            again = replay_there(found.door, first["id"], wanted)
+        else:
+            again = _here(config, first, wanted, upstream)
     if as_json:
         write_json(again, indent=2)
     else:
@@ -84,8 +96,8 @@ def _calls(told: dict[str, Any]) -> list[str]:
     ]
 
 
-def _here(config: Config, told: dict[str, Any], wanted: dict[str, str]) -> Any:
-    """Without a server: as one with this configuration would do it."""
+def _here(config: Config, told: dict[str, Any], wanted: dict[str, str], upstream: str) -> Any:
+    """Without a server: who was asked then is asked here, unless another upstream or model is given."""
     from ..core.trace import Trace
     from ..server.auth import Caller
     from ..server.exchange import Record
@@ -93,18 +105,23 @@ def _here(config: Config, told: dict[str, Any], wanted: dict[str, str]) -> Any:
     from ..server.replay import replayed
     from ..server.run import gateway_from, secrets_of
     from ..server.shown import whole
+    from ._way import way_back
 
     body = told["client"]["body"]
     if not isinstance(body, dict):
         raise UsageError("the texts of this request were not kept, or it was no request")
+    way = way_back(config, told.get("upstream"), upstream, wanted.get("model", ""))
     record = Record(told["id"], told["face"], told["model"], told["plan"], 0, (), "", Trace("", "", ""))
     entry = Entry(record, body=msgspec.json.encode(body), fields=told["client"]["fields"])
+    # As it was carried out then, but for what is to be different now.
+    wishes: dict[str, Any] = {**(told.get("settings") or {}), **wanted, "model": way.asked}
 
     async def run() -> Entry:
-        gateway = gateway_from(config)
+        gateway = gateway_from(config, way.upstream, way.model, alone=bool(way.model))
         try:
-            return await replayed(entry, gateway, Caller(admin=True), wanted)
+            return await replayed(entry, gateway, Caller(admin=True), wishes)
         finally:
             await gateway.close()
 
-    return whole(asyncio.run(run()), [secret.reveal() for secret in secrets_of(config)])
+    again = msgspec.structs.replace(asyncio.run(run()), changed=wanted)
+    return whole(again, [secret.reveal() for secret in secrets_of(config, way.upstream, way.model)])

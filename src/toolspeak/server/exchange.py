@@ -19,8 +19,10 @@ import msgspec
 from ..config import Secret
 from ..core.events import CallStart, Event, Failure, Noted, Reply, fold
 from ..core.model import JSONValue, Note, Request
+from ..core.strategy import Settings
 from ..core.trace import Trace
 from ..errors import ToolspeakError
+from ..reach import Reached
 from ..turn import error_after
 from ..turn_maker import MadeTurn
 from .asgi import ClientGone, Headers, Receive, Scope, Send, error_headers, read_body, respond
@@ -93,6 +95,8 @@ class Exchange:
         #: Who was asked, and for how many seconds they were waited for.
         self.provider = ""
         self.protocol = ""
+        self.way: Reached | None = None
+        self.settings: Settings | None = None
         self.waited = 0.0
         self._gateway = gateway
         self._face = face
@@ -126,6 +130,7 @@ class Exchange:
             if caller.admin:
                 target = with_settings(target, self._scope)
             self.tenant = target.tenant
+            self.way, self.settings = target.maker.reached, target.settings
             self._earlier = earlier = Earlier(target.maker.conversation, self.tenant, self._face.name, said)
             if self._face.needs_store(request):
                 request = self._face.decode(await earlier.expanded(), **fields)

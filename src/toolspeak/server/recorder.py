@@ -9,17 +9,20 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from itertools import count
 
 import msgspec
 
-from ..config import Secret
+from ..config import Secret, shown_url
 from ..core.model import JSONValue, Note, Request
+from ..core.strategy import Settings
 from ..core.trace import Trace
+from ..reach import Reached
 from .exchange import Exchange, Record
 from .trips import Trip
 
-__all__ = ["Entry", "Recorder", "entry_of"]
+__all__ = ["Entry", "Recorder", "Way", "bare_url", "entry_of"]
 
 #: How many requests can be asked about afterwards.
 MOST_ENTRIES = 2000
@@ -27,6 +30,26 @@ MOST_ENTRIES = 2000
 MOST_BYTES, LARGEST_ENTRY = 32 * 1024 * 1024, 2 * 1024 * 1024
 #: What is kept of the name of a model if an entry is too large.
 _LONGEST_NAME = 200
+
+
+class Way(msgspec.Struct, frozen=True):
+    """Who was asked for a model: enough to ask there again, without a key. The first one, where others follow it."""
+
+    provider: str
+    base_url: str
+    protocol: str
+    model: str
+
+    @classmethod
+    def to(cls, reached: Reached) -> Way:
+        """The way to a model within reach. Nothing of the URL is kept that may be a key."""
+        return cls(reached.provider, bare_url(reached.base_url), reached.protocol, reached.model)
+
+
+@lru_cache(256)
+def bare_url(url: str) -> str:
+    """A URL as it is compared and shown: no name and password, no query, no slash at the end."""
+    return shown_url(url.partition("#")[0].partition("?")[0]).rstrip("/")
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -57,6 +80,9 @@ class Entry(msgspec.Struct, frozen=True):
     changed: Mapping[str, JSONValue] = {}
     #: The number of the entry; later ones have higher numbers.
     number: int = 0
+    #: The upstream that its model is at, and the settings that it was carried out with, once these were known.
+    way: Way | None = None
+    settings: Settings | None = None
 
 
 def entry_of(exchange: Exchange, trip: Trip, began: float, number: int) -> Entry:
@@ -83,6 +109,8 @@ def entry_of(exchange: Exchange, trip: Trip, began: float, number: int) -> Entry
         exchange.protocol,
         exchange.secrets,
         number=number,
+        way=Way.to(exchange.way) if exchange.way is not None else None,
+        settings=exchange.settings,
     )
 
 

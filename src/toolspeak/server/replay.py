@@ -23,7 +23,7 @@ from .exchange import Record
 from .faces import face
 from .gateway import Gateway
 from .limits import check_request, read_object
-from .recorder import Entry
+from .recorder import Entry, Way
 from .wishes import changed_settings
 
 __all__ = ["replayed"]
@@ -67,6 +67,8 @@ async def replayed(entry: Entry, gateway: Gateway, caller: Caller, wanted: Mappi
         entry.secrets,
         entry.record.id,
         {name: value for name, value in wanted.items() if value not in ("", None)},
+        way=Way.to(target.maker.reached),
+        settings=settings,
     )
 
 

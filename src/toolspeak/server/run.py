@@ -41,9 +41,17 @@ _KINDS: dict[_Kind, str] = {
 
 
 def gateway_from(
-    config: Config, upstream: str = "", model: str = "", auth: Auth = "replace", memory: State | None = None
+    config: Config,
+    upstream: str = "",
+    model: str = "",
+    auth: Auth = "replace",
+    memory: State | None = None,
+    *,
+    alone: bool = False,
 ) -> Gateway:
     """The gateway that the configuration describes: to the one `upstream` given, else to those that it names.
+
+    With `alone`, to the one model given, whatever the configuration names besides.
 
     Raises:
         UsageError: something in it cannot be.
@@ -52,7 +60,7 @@ def gateway_from(
     plugins = Plugins(config.load_plugins)
     plugins.extend(known)
     known.configure(*config.overrides())
-    names = () if upstream else config.upstream_names()
+    names = () if upstream or alone else config.upstream_names()
     lines = [_named_line(config, config.upstream(name), plugins) for name in names]
     aliases = config.aliases() if lines else {}
     if not lines:

@@ -21,6 +21,7 @@ from .logs import redacted
 from .marks import Mark, marks_in
 from .metrics import tools_of
 from .recorder import Entry
+from .wishes import ALLOWED
 
 __all__ = ["cleaned", "line", "whole"]
 
@@ -82,6 +83,8 @@ def whole(entry: Entry, secrets: Iterable[str] = ()) -> JSONValue:
     told = cleaned({**_line(entry), **told, "changed": dict(entry.changed)}, hidden)
     told["client"] = cleaned({"body": _body(entry.body), "fields": dict(entry.fields)}, hidden)
     told["protocol"] = entry.protocol
+    told["upstream"] = cleaned(msgspec.to_builtins(entry.way), hidden)
+    told["settings"] = _settings(entry)
     tools = toolkit(entry.asked.tools).readable if entry.asked is not None else ()
     policy, nonce = entry.record.trace.policy, entry.record.trace.nonce
     for attempt, shown in zip(entry.record.trace.attempts, told["trace"]["attempts"], strict=True):
@@ -90,6 +93,14 @@ def whole(entry: Entry, secrets: Iterable[str] = ()) -> JSONValue:
         found = marks_in(raw.raw, raw.candidates, tools, _policy(policy), nonce) if _read_as_text(raw) else ()
         shown["marks"] = list(_in_utf16(raw.raw, found))
     return told
+
+
+def _settings(entry: Entry) -> JSONValue:
+    """Those settings that a request may be carried out with once more."""
+    if entry.settings is None:
+        return None
+    told: JSONObject = msgspec.to_builtins(entry.settings)
+    return {name: told[name] for name in ALLOWED}
 
 
 def _policy(name: str) -> Policy:

@@ -18,11 +18,11 @@ from ..errors import UsageError
 from .asgi import Scope, header
 from .gateway import Target
 
-__all__ = ["HEADER", "changed_settings", "with_settings"]
+__all__ = ["ALLOWED", "HEADER", "changed_settings", "with_settings"]
 
 HEADER = b"x-toolspeak-settings"
 #: What may be said; the rest is the configuration's, or costs more than one request.
-_ALLOWED = ("mode", "plan", "dialect", "policy", "marks", "retries")
+ALLOWED = ("mode", "plan", "dialect", "policy", "marks", "retries")
 
 
 def with_settings(target: Target, scope: Scope) -> Target:
@@ -48,9 +48,9 @@ def changed_settings(settings: Settings, wanted: Mapping[str, JSONValue]) -> Set
         UsageError: one of them is unknown, or cannot be so.
     """
     given = {name: value for name, value in wanted.items() if value not in ("", None)}
-    unknown = [name for name in given if name not in _ALLOWED]
+    unknown = [name for name in given if name not in ALLOWED]
     if unknown:
-        raise UsageError(f"`{unknown[0][:64]}` is no setting of a request", hint=f"use {', '.join(_ALLOWED)}")
+        raise UsageError(f"`{unknown[0][:64]}` is no setting of a request", hint=f"use {', '.join(ALLOWED)}")
     if isinstance(name := given.get("dialect"), str) and name != "auto":
         dialect(name)
     try:
