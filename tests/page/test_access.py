@@ -175,7 +175,7 @@ def test_the_tools_can_be_chosen_on_a_phone(browser: Any, server: Served, faults
     for row in page.locator(".picker label.check").all():
         box, words = row.locator("input").bounding_box(), row.locator("input + span").bounding_box()
         assert box["width"] < 40 and words["width"] > 150
-        assert 0 <= words["x"] and words["x"] + words["width"] <= width
+        assert words["x"] >= 0 and words["x"] + words["width"] <= width
     page.locator(".picker input").first.uncheck()
     page.locator(".tools summary").get_by_text("2 tools").wait_for()
     assert not faults

@@ -8,6 +8,7 @@ import pytest
 
 from tests.page.asking import asked, told
 from tests.page.served import REFUSAL, Served
+from tests.page.test_chat import FIELD, ask
 
 pytestmark = [pytest.mark.system("browser"), pytest.mark.requirement("H3")]
 
@@ -143,3 +144,57 @@ def test_a_replay_with_another_plan_and_model_asks_that_model(page: Any, server:
 def test_a_request_that_nobody_knows_is_told(page: Any, server: Served):
     page.goto(f"{server.url}/#/inspector/nothing")
     page.locator(".detail .notice.bad").wait_for()
+
+
+def test_an_answer_that_comes_late_replaces_nothing(page: Any, server: Served):
+    late, wanted = (asked(server, question)["id"] for question in ("hello", "hello again"))
+    held: list[Any] = []
+    page.route(f"**/toolspeak/requests/{late}", lambda route: held.insert(0, route))
+    with page.expect_request(f"**/toolspeak/requests/{late}"):
+        page.goto(f"{server.url}/#/inspector/{late}")
+    opened(page, server, wanted)
+    with page.expect_response(f"**/toolspeak/requests/{late}"):
+        held[0].continue_()
+    page.wait_for_timeout(50)
+    assert wanted in page.locator(".one").inner_text()
+
+
+def test_looking_at_many_requests_lists_each_once_and_asks_in_one_loop(page: Any, server: Served):
+    ids = [asked(server, "hello")["id"] for _ in range(4)]
+    for identifier in ids * 2:
+        page.evaluate("id => { location.hash = `#/inspector/${id}`; }", identifier)
+    opened(page, server, ids[0])
+    asking: list[str] = []
+    page.on("request", lambda sent: asking.append(sent.url) if "requests?after" in sent.url else None)
+    page.wait_for_timeout(3200)
+    assert len(asking) <= 6  # one every 1.5 s, and not one for each of the eight that were opened
+    shown = page.locator(".rows-row").evaluate_all("rows => rows.map((row) => row.id)")
+    assert len(shown) == len(set(shown)) >= 4
+
+
+def test_a_session_that_has_ended_leads_back_to_the_form(page: Any, server: Served):
+    page.goto(f"{server.url}/#/inspector")
+    page.locator(".rows-told").wait_for()
+    page.context.clear_cookies()
+    page.locator(".notice.warn").get_by_text("Your session has ended").wait_for()
+    page.get_by_label("Link or code").fill(server.link())
+    page.get_by_role("button", name="Open").click()
+    page.locator(".rows-told").wait_for()
+
+
+def test_the_chat_notices_that_the_session_has_ended_and_keeps_what_was_said(page: Any, server: Served):
+    ask(page, "hello")
+    page.get_by_role("combobox", name="Plan", exact=True).select_option("decision")
+    page.context.clear_cookies()
+    page.fill(FIELD, "hello again")
+    page.press(FIELD, "Enter")
+    page.get_by_label("Link or code").fill(server.link())
+    page.get_by_role("button", name="Open").click()
+    page.locator(".exchange").wait_for()
+    assert page.locator(FIELD).input_value() == "hello again"
+
+
+@pytest.mark.parametrize("address", ["#/constructor", "#/inspector/%", "#/__proto__"])
+def test_an_address_that_nobody_meant_does_no_harm(page: Any, server: Served, address: str):
+    page.goto(f"{server.url}/{address}")
+    page.locator(".composer, .detail .notice").first.wait_for()

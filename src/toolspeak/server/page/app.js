@@ -1,7 +1,7 @@
 // @ts-check
 /** The page as a whole: who is there, which part is shown. Each part is a module that is loaded when it is first opened. */
 
-import { ask, Refused } from "./api.js";
+import { ask, Refused, UNKNOWN } from "./api.js";
 import { h, put } from "./dom.js";
 import { signIn } from "./sign_in.js";
 import { startTheme } from "./theme.js";
@@ -36,10 +36,14 @@ let about;
 /** @type {Part | undefined} */
 let current;
 
+/** Counts what was to be shown: only the last is. */
+let shows = 0;
+
 /** Shows the part that the address names. */
 async function show() {
+  const mine = (shows += 1);
   const [, name = "", rest = ""] = /^#\/([a-z]+)\/?(.*)$/.exec(location.hash) ?? [];
-  const chosen = name in MAKERS ? name : FIRST;
+  const chosen = Object.hasOwn(MAKERS, name) ? name : FIRST;
   for (const link of document.querySelectorAll("nav a")) {
     if (link.getAttribute("href") === `#/${chosen}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
@@ -47,6 +51,7 @@ async function show() {
   try {
     about ??= /** @type {About} */ (await ask("toolspeak/about"));
     const part = parts.get(chosen) ?? (await MAKERS[chosen](about));
+    if (mine !== shows) return;
     parts.set(chosen, part);
     if (current !== part) {
       current?.hide?.();
@@ -54,14 +59,37 @@ async function show() {
       put(main, part.element);
       document.title = `${chosen[0].toUpperCase()}${chosen.slice(1)} · toolspeak`;
     }
-    part.show?.(decodeURIComponent(rest));
+    part.show?.(decoded(rest));
   } catch (error) {
+    if (mine !== shows) return;
+    current?.hide?.();
     current = undefined;
     if (error instanceof Refused && error.status === 401) put(main, signIn(show));
     else put(main, h("div", { class: "page" }, h("p", { class: "notice bad" }, `The server cannot be reached: ${error}`)));
   }
 }
 
+/** @param {string} text of an address that anybody may have typed */
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** The server no longer knows who is there. What was said in the chat stays; the rest may be another server's. */
+function leave() {
+  if (!about) return;
+  about = undefined;
+  current?.hide?.();
+  current = undefined;
+  for (const name of parts.keys()) if (name !== FIRST) parts.delete(name);
+  shows += 1;
+  put(main, signIn(show, "Your session has ended: it grew too old, or the server was started again."));
+}
+
 startTheme(/** @type {HTMLElement} */ (document.getElementById("theme")));
 addEventListener("hashchange", show);
+addEventListener(UNKNOWN, leave);
 show();

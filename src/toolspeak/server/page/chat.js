@@ -1,6 +1,7 @@
 // @ts-check
 /** The chat: what to ask and how, the conversation, and a place to write. */
 
+import { ask, Refused } from "./api.js";
 import { Conversation } from "./conversation.js";
 import { h, labelled, put, say, select } from "./dom.js";
 import { ExchangeView } from "./exchange_view.js";
@@ -40,8 +41,23 @@ export function makeChat(about) {
     if (near) follow();
   }
 
+  /** Whether the server still knows who is there: it leaves aside the settings of everybody else. */
+  async function known() {
+    try {
+      await ask("toolspeak/about");
+      return true;
+    } catch (error) {
+      return !(error instanceof Refused && error.status === 401);
+    }
+  }
+
   /** @param {string} question */
   async function send(question) {
+    if (conversation.busy) return;
+    if (Object.values(wishes().settings).some(Boolean) && !(await known())) {
+      field.value ||= question;
+      return;
+    }
     if (conversation.busy) return;
     const index = conversation.exchanges.length;
     if (!index) put(transcript);
@@ -58,6 +74,7 @@ export function makeChat(about) {
     });
     following(() => view.end());
     put(button, "Send");
+    if (exchange.answer.refused === 401) known();
     say(exchange.answer.status === "complete" ? "The answer is complete." : `The answer is ${exchange.answer.status}.`);
   }
 

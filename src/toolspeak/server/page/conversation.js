@@ -4,6 +4,7 @@
  * asks again, and tells a view of everything that happens. It knows nothing of elements.
  */
 
+import { Refused } from "./api.js";
 import { listen } from "./stream.js";
 
 /** Rounds after which a model that goes on calling is stopped. */
@@ -19,6 +20,7 @@ const MOST_ROUNDS = 20;
  * @property {"running" | "complete" | "interrupted" | "failed"} status
  * @property {string} error
  * @property {string} record
+ * @property {number} [refused] the status with which the server refused
  * @property {string} plan
  * @property {string[]} warnings
  * @property {number} tokens
@@ -91,6 +93,7 @@ export class Conversation {
     } catch (error) {
       answer.status = running.signal.aborted ? "interrupted" : "failed";
       answer.error = running.signal.aborted ? "" : /** @type {Error} */ (error).message;
+      if (error instanceof Refused) Object.assign(answer, { record: error.record || answer.record, refused: error.status });
     }
     answer.seconds = (performance.now() - began) / 1000;
     this._running = null;
@@ -110,7 +113,7 @@ export class Conversation {
         answer.content = so_far.text;
         answer.reasoning = so_far.reasoning;
         answer.record = so_far.record;
-        watcher.piece(piece);
+        if (piece) watcher.piece(piece);
       });
       Object.assign(answer, { record: heard.record, plan: heard.plan, warnings: heard.warnings, tokens: answer.tokens + heard.tokens });
       if (!heard.calls.length) return;

@@ -5,6 +5,7 @@ import { ask } from "./api.js";
 import { makeDetail } from "./detail.js";
 import { h, labelled, put, select } from "./dom.js";
 import { clock, compact, counted, span } from "./format.js";
+import { polling } from "./polling.js";
 import { Rows } from "./rows.js";
 
 /** Milliseconds between two looks at what is new, and the most requests that are held. */
@@ -44,9 +45,9 @@ export function makeInspector(about) {
   /** @type {Line[]} */
   let lines = [];
   let newest = 0;
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let timer;
-  let shown = false;
+  /** The request that is wanted: an answer about another one comes too late. */
+  let wanted = "";
+  let broken = false;
 
   const filters = makeFilters(() => update());
   const rows = new Rows({
@@ -73,24 +74,28 @@ export function makeInspector(about) {
       : "This server keeps no requests: it was started with recording off.";
   }
 
-  async function look() {
-    clearTimeout(timer);
-    try {
-      const { requests } = await ask(`toolspeak/requests?after=${newest}`);
-      if (requests.length) {
-        newest = requests[0].number;
-        lines = [...requests, ...lines].slice(0, MOST);
-        filters.learn(requests);
-        update();
-      }
-    } catch (error) {
-      told.textContent = `The list could not be renewed: ${/** @type {Error} */ (error).message}`;
-    }
-    if (shown) timer = setTimeout(look, document.hidden ? EVERY * 8 : EVERY);
-  }
+  const looking = polling(
+    async (signal) => {
+      /** @type {{requests: Line[]}} */
+      const { requests } = await ask(`toolspeak/requests?after=${newest}`, { signal });
+      if (signal.aborted || (!requests.length && !broken)) return;
+      broken = false;
+      newest = requests[0]?.number ?? newest;
+      const known = new Set(requests.map((line) => line.id));
+      lines = [...requests, ...lines.filter((line) => !known.has(line.id))].slice(0, MOST);
+      filters.learn(requests);
+      update();
+    },
+    (message) => {
+      broken = true;
+      told.textContent = `The list could not be renewed: ${message}`;
+    },
+    () => (document.hidden ? EVERY * 8 : EVERY),
+  );
 
   /** @param {string} id */
   async function open(id) {
+    wanted = id;
     rows.choose(id);
     element.classList.toggle("has-one", Boolean(id));
     if (!id) {
@@ -98,10 +103,12 @@ export function makeInspector(about) {
       return;
     }
     try {
-      put(detail, makeDetail(await ask(`toolspeak/requests/${encodeURIComponent(id)}`), about));
+      const one = await ask(`toolspeak/requests/${encodeURIComponent(id)}`);
+      if (wanted !== id) return;
+      put(detail, makeDetail(one, about));
       detail.scrollTop = 0;
     } catch (error) {
-      put(detail, h("p", { class: "notice bad" }, /** @type {Error} */ (error).message));
+      if (wanted === id) put(detail, h("p", { class: "notice bad" }, /** @type {Error} */ (error).message));
     }
   }
 
@@ -109,14 +116,10 @@ export function makeInspector(about) {
   return {
     element,
     show(rest) {
-      shown = true;
       open(rest);
-      look();
+      looking.start();
     },
-    hide() {
-      shown = false;
-      clearTimeout(timer);
-    },
+    hide: looking.stop,
   };
 }
 

@@ -5,6 +5,7 @@ import { ask } from "./api.js";
 import { drawChart } from "./chart.js";
 import { h, labelled, put, select } from "./dom.js";
 import { compact, counted, minute, percent, span } from "./format.js";
+import { polling } from "./polling.js";
 
 /** Milliseconds between two looks. */
 const EVERY = 10_000;
@@ -35,9 +36,6 @@ const RANGES = /** @type {Record<string, number>} */ ({ "the last hour": 60, "th
 export function makeMetrics() {
   /** @type {Row[]} */
   let rows = [];
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let timer;
-  let shown = false;
   const model = select([], "every model", { change: draw });
   const range = select(Object.keys(RANGES), undefined, { change: draw });
   const told = h("div", { class: "stack" });
@@ -50,19 +48,19 @@ export function makeMetrics() {
     put(told, seen.length ? [drawTiles(seen), drawCharts(seen, from, minutes)] : h("p", { class: "notice" }, "Nothing was asked in this time."));
   }
 
-  async function look() {
-    clearTimeout(timer);
-    try {
-      ({ rows } = await ask("toolspeak/series"));
+  const looking = polling(
+    async (signal) => {
+      const { rows: latest } = await ask("toolspeak/series", { signal });
+      if (signal.aborted) return;
+      rows = latest;
       const known = new Set([...model.options].map((option) => option.value));
       for (const name of new Set(rows.map((row) => row.model))) if (name && !known.has(name)) model.append(h("option", { value: name }, name));
       // What is being looked at closely stays as it is.
       if (!told.querySelector("details[open]")) draw();
-    } catch (error) {
-      put(told, h("p", { class: "notice bad" }, /** @type {Error} */ (error).message));
-    }
-    if (shown) timer = setTimeout(look, EVERY);
-  }
+    },
+    (message) => put(told, h("p", { class: "notice bad" }, message)),
+    () => EVERY,
+  );
 
   const element = h(
     "div",
@@ -76,14 +74,8 @@ export function makeMetrics() {
   );
   return {
     element,
-    show() {
-      shown = true;
-      look();
-    },
-    hide() {
-      shown = false;
-      clearTimeout(timer);
-    },
+    show: looking.start,
+    hide: looking.stop,
   };
 }
 

@@ -6,9 +6,10 @@ import { h, labelled, put } from "./dom.js";
 
 /**
  * @param {() => void} done is called once the server knows
+ * @param {string} [why] it is asked again
  * @returns {HTMLElement}
  */
-export function signIn(done) {
+export function signIn(done, why) {
   const field = /** @type {HTMLInputElement} */ (h("input", { name: "code", autocomplete: "off", spellcheck: "false", required: true }));
   const said = h("div", { role: "alert" });
   const send = async (/** @type {Event} */ event) => {
@@ -27,6 +28,7 @@ export function signIn(done) {
     "div",
     { class: "welcome stack" },
     h("h1", {}, "Who are you?"),
+    why && h("p", { class: "notice warn", role: "alert" }, why),
     h("p", { class: "soft" }, "This page shows what was asked of this server. When it was started in a terminal, it printed a link for you alone. Open that link, or paste it here."),
     form,
   );

@@ -1,7 +1,7 @@
 // @ts-check
 /** One streamed answer of `/v1/chat/completions`: its pieces as they come, and the whole of it at the end. */
 
-import { refusal } from "./api.js";
+import { beside, Refused, refusal } from "./api.js";
 import { Turn } from "./turns.js";
 
 /** @typedef {{id: string, name: string, arguments: string}} Call */
@@ -22,20 +22,21 @@ import { Turn } from "./turns.js";
  * @param {object} body
  * @param {Record<string, string>} settings
  * @param {AbortSignal} signal
- * @param {(heard: Heard, piece: {text?: string, reasoning?: string, call?: Call}) => void} told
+ * @param {(heard: Heard, piece: {text?: string, reasoning?: string, call?: Call} | null) => void} told
  * @returns {Promise<Heard>}
  */
 export async function listen(body, settings, signal, told) {
   const answer = await fetch("v1/chat/completions", {
     method: "POST",
     signal,
-    headers: { "content-type": "application/json", "x-toolspeak-settings": JSON.stringify(settings) },
+    headers: { "content-type": "application/json", ...(Object.values(settings).some(Boolean) && { "x-toolspeak-settings": JSON.stringify(settings) }) },
     body: JSON.stringify({ ...body, stream: true, stream_options: { include_usage: true } }),
   });
   if (!answer.ok || !answer.body) throw await refusal(answer);
   /** @type {Heard} */
   const heard = { text: "", reasoning: "", calls: [], finish: "", record: "", plan: "", warnings: [], tokens: 0 };
-  note(heard, JSON.parse(answer.headers.get("x-toolspeak") ?? "{}"));
+  note(heard, beside(answer));
+  told(heard, null); // whoever stops it now knows what it was
   const turn = new Turn();
   for await (const data of events(answer.body)) {
     if (data !== "[DONE]") take(heard, JSON.parse(data), told);
@@ -64,11 +65,11 @@ async function* events(stream) {
 /**
  * @param {Heard} heard
  * @param {any} chunk
- * @param {(heard: Heard, piece: {text?: string, reasoning?: string, call?: Call}) => void} told
+ * @param {(heard: Heard, piece: {text?: string, reasoning?: string, call?: Call} | null) => void} told
  */
 function take(heard, chunk, told) {
-  if (chunk.error) throw new Error(String(chunk.error.message ?? chunk.error));
   note(heard, chunk.toolspeak ?? {});
+  if (chunk.error) throw new Refused(200, String(chunk.error.message ?? chunk.error), heard.record);
   heard.tokens = chunk.usage?.total_tokens ?? heard.tokens;
   const [choice] = chunk.choices ?? [];
   heard.finish = choice?.finish_reason ?? heard.finish;
