@@ -80,6 +80,7 @@ def test_why_there_was_no_call_is_one_line(page: Any):
     line = exchange.locator(".about .notice")
     line.get_by_text("was not taken for a call").wait_for()
     assert "\n" not in line.inner_text().strip()
+    assert "there is no tool of that name" in line.inner_text()  # words, and not the name of a rule
 
 
 @pytest.mark.requirement("H6")
@@ -152,3 +153,51 @@ def test_sums_are_read_by_rules(page: Any):
       return [sums.map(calculate), refused.length];
     }"""
     assert page.evaluate(script, [list(sums), wrong]) == [list(sums.values()), len(wrong)]
+
+
+#: What is written, and what it becomes. Without spaces between elements.
+MARKUP = {
+    "3. three\n4. four": '<ol start="3"><li>three</li><li>four</li></ol>',
+    "1. one\n\n2. two": "<ol><li>one</li><li>two</li></ol>",
+    "- a\n  - b\n    1. c\n- d": "<ul><li>a<ul><li>b<ol><li>c</li></ol></li></ul></li><li>d</li></ul>",
+    "- a\n1. b": "<ul><li>a</li></ul><ol><li>b</li></ol>",
+    "1. a\n   - b\n2. c": "<ol><li>a<ul><li>b</li></ul></li><li>c</li></ol>",
+    "- a\n  more of a\n- b": "<ul><li>a\nmore of a</li><li>b</li></ul>",
+    "- a\n\nafter": "<ul><li>a</li></ul><p>after</p>",
+    "- a\n***": "<ul><li>a</li></ul><hr>",
+    "**bold `co**de` it**": "<p><strong>bold <code>co**de</code> it</strong></p>",
+    "*a **b** c*": "<p><em>a <strong>b</strong> c</em></p>",
+    "2 * 3 * 4 and a_b_c": "<p>2 * 3 * 4 and a_b_c</p>",
+    "[w](https://e.example/a_(b)) x": '<p><a href="https://e.example/a_(b)" rel="noopener noreferrer" target="_blank">w</a> x</p>',
+    "([w](https://e.example/)) x": '<p>(<a href="https://e.example/" rel="noopener noreferrer" target="_blank">w</a>) x</p>',
+}
+
+
+def test_markdown_means_what_people_expect(page: Any):
+    script = """async (texts) => {
+      const { markdown } = await import("./toolspeak/page/markdown.js");
+      return texts.map((text) => markdown(text).element.innerHTML);
+    }"""
+    assert dict(zip(MARKUP, page.evaluate(script, list(MARKUP)), strict=True)) == MARKUP
+
+
+def test_escape_cancels_wherever_the_focus_is_and_sending_again_waits_for_the_end(page: Any):
+    ask(page, "hello")
+    page.locator(".question button").first.click()
+    page.fill(FIELD, "linger over it")
+    page.press(FIELD, "Enter")
+    page.locator(".live").wait_for()
+    page.get_by_role("button", name="Send again").click()
+    page.locator(".edit").get_by_text("An answer is still coming").wait_for()
+    assert page.locator(".exchange").count() == 2
+    page.locator(".edit textarea").press("Escape")
+    page.locator(".notice.warn").get_by_text("Interrupted").wait_for()
+
+
+def test_an_own_tool_named_like_another_is_told(page: Any):
+    page.click(".tools summary")
+    page.get_by_label("Your own tools, as JSON schemas").fill('[{"name": "clock"}]')
+    said = page.locator(".picker [role=status]").first
+    assert "more than one tool named clock" in said.inner_text()
+    page.locator(".picker input[type=checkbox]").first.uncheck()
+    assert "more than one" not in said.inner_text()

@@ -86,6 +86,16 @@ function marked(attempt) {
   return longText(attempt.raw, stretches);
 }
 
+/**
+ * Why there was no call, with the rule that decided in words.
+ * @param {string} why
+ */
+export function inWords(why) {
+  const at = why.lastIndexOf(": ");
+  const rule = why.slice(at + 2);
+  return at >= 0 && Object.hasOwn(REASONS, rule) ? `${why.slice(0, at)}: ${REASONS[rule]}` : why;
+}
+
 /** @param {import("./detail.js").Candidate} candidate */
 const verdict = (candidate) => VERDICTS[candidate.verdict === "call" && candidate.notes.length ? "repaired" : candidate.verdict] ?? [candidate.verdict, ""];
 

@@ -22,7 +22,7 @@ export function makeChat(about) {
   const settings = { mode: select(about.modes, "as configured"), plan: select(about.plans, "as configured"), dialect: select(about.dialects, "as configured") };
   const transcript = h("div", { class: "transcript" }, empty());
   const scroller = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Conversation" }, transcript);
-  const field = /** @type {HTMLTextAreaElement} */ (h("textarea", { rows: 2, placeholder: "Ask something", "aria-label": "Your question" }));
+  const field = /** @type {HTMLTextAreaElement} */ (h("textarea", { rows: 2, dir: "auto", placeholder: "Ask something", "aria-label": "Your question" }));
   const button = /** @type {HTMLButtonElement} */ (h("button", { class: "main" }, "Send"));
   const form = h("form", { class: "composer" }, field, button);
 
@@ -81,13 +81,15 @@ export function makeChat(about) {
   /**
    * @param {number} index
    * @param {string} question
+   * @returns {string} why it cannot be
    */
   function resend(index, question) {
-    if (conversation.busy) return;
+    if (conversation.busy) return "An answer is still coming: cancel it first, with Escape.";
     conversation.cut(index);
     while (transcript.children.length > index) transcript.lastElementChild?.remove();
     send(question);
     field.focus();
+    return "";
   }
 
   /** @param {import("./conversation.js").Exchange[]} exchanges of a session that is gone on with */
@@ -114,7 +116,6 @@ export function makeChat(about) {
     send(question);
   });
   field.addEventListener("keydown", (event) => {
-    if (event.key === "Escape") conversation.cancel();
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || conversation.busy) return;
     event.preventDefault();
     /** @type {HTMLFormElement} */ (form).requestSubmit();
@@ -139,6 +140,10 @@ export function makeChat(about) {
     scroller,
     form,
   );
+  // Wherever the focus is: who wants it to stop does not look for the right place first.
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && !event.isComposing && element.isConnected) conversation.cancel();
+  });
   return { element, show: () => field.focus() };
 }
 

@@ -1,7 +1,7 @@
 // @ts-check
 /** One request in detail: what the client sent, what went upstream, what came back, what was made of it, and a replay. */
 
-import { drawAttempts, drawNotes } from "./attempts.js";
+import { drawAttempts, drawNotes, inWords } from "./attempts.js";
 import { disclosure, h, withCode } from "./dom.js";
 import { clock, compact, counted, day, span } from "./format.js";
 import { jsonText } from "./long_text.js";
@@ -66,7 +66,7 @@ function head(one) {
     h("p", { class: "soft small" }, h("time", { title: day(one.time) }, clock(one.time)), ` · ${facts.join(" · ")}`),
     one.trace.why && h("p", { class: "small" }, withCode(one.trace.why), " ", h("code", { class: "soft" }, one.trace.rule)),
     one.error && h("p", { class: "notice bad" }, one.error),
-    one.trace.why_no_call && h("p", { class: "notice" }, h("span", { class: "strong" }, "Why there was no call: "), withCode(one.trace.why_no_call)),
+    one.trace.why_no_call && h("p", { class: "notice" }, h("span", { class: "strong" }, "Why there was no call: "), withCode(inWords(one.trace.why_no_call))),
     one.replay_of && h("p", { class: "small" }, "This repeats ", h("a", { href: `#/inspector/${one.replay_of}` }, "another request"), "."),
     h("p", { class: "soft small" }, "id ", h("code", {}, one.id)),
   );

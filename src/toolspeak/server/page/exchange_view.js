@@ -5,7 +5,8 @@
  */
 
 import { ask } from "./api.js";
-import { disclosure, h, labelled, put, say } from "./dom.js";
+import { inWords } from "./attempts.js";
+import { disclosure, h, labelled, put, say, withCode } from "./dom.js";
 import { counted, span } from "./format.js";
 import { LiveText } from "./live_text.js";
 import { longText } from "./long_text.js";
@@ -25,7 +26,7 @@ const SHORT = 8000;
 export class ExchangeView {
   /**
    * @param {import("./conversation.js").Exchange} exchange
-   * @param {(question: string) => void} resend
+   * @param {(question: string) => string} resend says why it cannot be, if so
    * @param {(draw: () => void) => void} [drawing] wraps whatever makes the view grow
    */
   constructor(exchange, resend, drawing = (draw) => draw()) {
@@ -51,22 +52,24 @@ export class ExchangeView {
 
   _showQuestion() {
     const edit = h("button", { type: "button", class: "quiet small", click: () => this._editQuestion() }, "Edit");
-    put(this._question, h("h2", { class: "unseen" }, "You"), h("div", { class: "bubble" }, this._exchange.question), edit);
+    put(this._question, h("h2", { class: "unseen" }, "You"), h("div", { class: "bubble", dir: "auto" }, this._exchange.question), edit);
   }
 
   _editQuestion() {
-    const field = /** @type {HTMLTextAreaElement} */ (h("textarea", { rows: 3 }));
+    const field = /** @type {HTMLTextAreaElement} */ (h("textarea", { rows: 3, dir: "auto" }));
+    const said = h("p", { class: "small soft", role: "status" });
     field.value = this._exchange.question;
     const send = (/** @type {Event} */ event) => {
       event.preventDefault();
-      if (field.value.trim()) this._resend(field.value.trim());
+      const why = field.value.trim() && this._resend(field.value.trim());
+      put(said, why);
     };
     const back = () => {
       this._showQuestion();
       /** @type {HTMLElement | null} */ (this._question.querySelector("button"))?.focus();
     };
     const buttons = h("div", { class: "row" }, h("button", { class: "main" }, "Send again"), h("button", { type: "button", click: back }, "Leave it"));
-    put(this._question, h("form", { class: "stack edit", submit: send }, labelled("Your question", field), buttons));
+    put(this._question, h("form", { class: "stack edit", submit: send }, labelled("Your question", field), buttons, said));
     field.focus();
   }
 
@@ -252,9 +255,9 @@ const told = (text, failed = false) => (text.length > SHORT ? longText(text) : h
 async function whyNoCall(id) {
   try {
     const { trace, error } = await ask(`toolspeak/requests/${encodeURIComponent(id)}`);
-    const line = trace.why_no_call || error || "there was a call";
+    const line = inWords(trace.why_no_call) || error || "there was a call";
     say(line);
-    return line;
+    return withCode(line);
   } catch (error) {
     return `The server no longer knows: ${/** @type {Error} */ (error).message}`;
   }

@@ -15,11 +15,16 @@ const LONGEST = 200_000;
 const MOST_LINES = 200;
 /** Characters of code from which on it has a place of its own to scroll in. */
 const LONG_CODE = 20_000;
+/** Spaces by which a list within a list stands further in, and how deep lists go. */
+const DEEPER = 2;
+const DEEPEST = 6;
+/** Characters of an address in which brackets are counted. */
+const LONGEST_ADDRESS = 2000;
 /** In a longer line only plain text. */
 const LONGEST_LINE = 20_000;
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)/;
 const HEADING = /^ {0,3}(#{1,6}) +(.*)$/;
-const ITEM = /^( {0,8})([-*+]|\d{1,9}[.)]) +(.*)$/;
+const ITEM = /^( {0,24})([-*+]|\d{1,9}[.)]) +(.*)$/;
 const RULE = /^ {0,3}([-*_])( *\1){2,} *$/;
 const QUOTE = /^ {0,3}> ?(.*)$/;
 const DIVIDER = /^ {0,3}\|?( *:?-+:? *\|)+ *(:?-+:?)? *$/;
@@ -117,18 +122,51 @@ function quote(lines, at, place) {
   return at;
 }
 
-/** @type {(lines: string[], at: number, place: ParentNode & Node) => number} */
+/**
+ * A list, with lists in it. Lines that stand further in than an item and are none go on with it.
+ * @type {(lines: string[], at: number, place: ParentNode & Node) => number}
+ */
 function list(lines, at, place) {
-  const first = ITEM.exec(lines[at]);
-  const ordered = /\d/.test(first?.[2] ?? "");
-  const items = [];
+  /** @type {{indent: number, kind: string, list: HTMLElement}[]} lists that are open, the outermost first */
+  const open = [];
   const most = at + MOST_LINES;
-  for (let found; at < Math.min(most, lines.length) && (found = ITEM.exec(lines[at])); at += 1) {
-    const depth = Math.min(3, Math.floor(found[1].length / 2));
-    items.push(h("li", { class: depth ? `deep-${depth}` : null }, inline(found[3])));
+  for (; at < Math.min(most, lines.length); at += 1) {
+    const found = ITEM.exec(lines[at]);
+    if (!found) {
+      if (RULE.test(lines[at]) || !goesOn(lines, at)) break;
+      if (lines[at].trim()) open.at(-1)?.list.lastElementChild?.append("\n", ...inline(lines[at].trim()));
+      continue;
+    }
+    if (RULE.test(lines[at])) break;
+    const indent = found[1].length;
+    const kind = /\d/.test(found[2]) ? "ol" : "ul";
+    while (open.length > 1 && indent < (open.at(-1)?.indent ?? 0)) open.pop();
+    let last = open.at(-1);
+    if (last && last.kind !== kind && indent < last.indent + DEEPER) {
+      if (open.length === 1) break; // another list
+      open.pop();
+      last = undefined;
+    }
+    if (!last || (indent >= last.indent + DEEPER && open.length < DEEPEST)) {
+      const made = h(kind, { start: kind === "ol" && parseInt(found[2]) !== 1 && parseInt(found[2]) });
+      (open.at(-1)?.list.lastElementChild ?? place).append(made);
+      last = { indent, kind, list: made };
+      open.push(last);
+    }
+    last.list.append(h("li", {}, inline(found[3])));
   }
-  place.append(h(ordered ? "ol" : "ul", {}, items));
   return at;
+}
+
+/**
+ * Whether a line that begins no item still belongs to a list.
+ * @param {string[]} lines
+ * @param {number} at
+ */
+function goesOn(lines, at) {
+  if (lines[at].trim()) return /^ {2,}\S/.test(lines[at]) && !FENCE.test(lines[at]);
+  const next = lines[at + 1] ?? "";
+  return ITEM.test(next) && !RULE.test(next);
 }
 
 /** @type {(lines: string[], at: number, place: ParentNode & Node) => number} */
@@ -165,10 +203,11 @@ const PAIRS = [["**", "strong"], ["__", "strong"], ["~~", "s"], ["*", "em"], ["_
 /**
  * The pieces of a line.
  * @param {string} text
+ * @param {number} [depth] of the marks around it
  * @returns {(Node | string)[]}
  */
-export function inline(text) {
-  if (text.length > LONGEST_LINE) return [text];
+export function inline(text, depth = 0) {
+  if (text.length > LONGEST_LINE || depth > DEEPEST) return [text];
   /** @type {(Node | string)[]} */
   const out = [];
   /** Marks of which no other one follows: nobody looks for it again. @type {Set<string>} */
@@ -199,13 +238,32 @@ export function inline(text) {
     } else {
       const pair = PAIRS.find(([mark]) => text.startsWith(mark, at) && /\S/.test(text[at + mark.length] ?? " "));
       const bounded = pair && (pair[0][0] !== "_" || !/\w/.test(text[at - 1] ?? " "));
-      const end = pair && bounded ? closer(pair[0], at + pair[0].length) : -1;
-      if (pair && end > at + pair[0].length) take(end + pair[0].length, h(pair[1], {}, text.slice(at + pair[0].length, end)));
+      const end = pair && bounded ? pairEnd(text, pair[0], at + pair[0].length, closer) : -1;
+      if (pair && end > at + pair[0].length) take(end + pair[0].length, h(pair[1], {}, inline(text.slice(at + pair[0].length, end), depth + 1)));
       else at += pair ? pair[0].length : 1;
     }
   }
   if (plain < text.length) out.push(text.slice(plain));
   return out;
+}
+
+/**
+ * Where a mark closes: not within code, and one sign is not the half of two.
+ * @param {string} text
+ * @param {string} mark
+ * @param {number} from
+ * @param {(mark: string, from: number) => number} closer
+ */
+function pairEnd(text, mark, from, closer) {
+  for (let at = from; ; ) {
+    const found = closer(mark, at);
+    if (found < 0) return -1;
+    const tick = text.indexOf("`", at);
+    const behind = tick >= 0 && tick < found ? text.indexOf("`", tick + 1) : -1;
+    if (behind >= 0) at = behind + 1;
+    else if (mark.length === 1 && text[found + 1] === mark && text[found + 2] !== mark) at = found + 2;
+    else return found;
+  }
 }
 
 /**
@@ -218,11 +276,27 @@ function linkAt(text, at, closer) {
   const picture = text[at] === "!";
   const begin = at + (picture ? 2 : 1);
   const middle = closer("](", begin);
-  const end = middle < 0 ? -1 : closer(")", middle + 2);
+  const end = middle < 0 ? -1 : bracketEnd(text, middle + 2, closer(")", middle + 2));
   if (end < 0) return null;
   const name = text.slice(begin, middle);
   const target = text.slice(middle + 2, end).trim().split(/\s/)[0];
   if (picture) return { end: end + 1, node: h("span", { class: "badge" }, `picture: ${name || "without a name"}`) };
   if (!/^https?:\/\//i.test(target)) return { end: end + 1, node: name };
   return { end: end + 1, node: h("a", { href: target, rel: "noopener noreferrer", target: "_blank" }, name || target) };
+}
+
+/**
+ * Where an address ends: brackets in it belong to it.
+ * @param {string} text
+ * @param {number} from
+ * @param {number} first closing bracket, or -1
+ */
+function bracketEnd(text, from, first) {
+  if (first < 0 || !text.slice(from, first).includes("(")) return first;
+  let open = 1;
+  for (let at = from; at < Math.min(text.length, from + LONGEST_ADDRESS); at += 1) {
+    if (text[at] === "(") open += 1;
+    else if (text[at] === ")" && !(open -= 1)) return at;
+  }
+  return first;
 }

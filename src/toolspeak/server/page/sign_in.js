@@ -1,5 +1,5 @@
 // @ts-check
-/** How a person shows who it is: by the code that the server printed when it was started. */
+/** How a person shows who it is: by a code that the server printed, or by a key for admins. */
 
 import { ask } from "./api.js";
 import { h, labelled, put } from "./dom.js";
@@ -10,11 +10,11 @@ import { h, labelled, put } from "./dom.js";
  * @returns {HTMLElement}
  */
 export function signIn(done, why) {
-  const field = /** @type {HTMLInputElement} */ (h("input", { name: "code", autocomplete: "off", spellcheck: "false", required: true }));
+  const field = /** @type {HTMLInputElement} */ (h("input", { name: "code", type: "password", autocomplete: "off", spellcheck: "false", required: true }));
   const said = h("div", { role: "alert" });
   const send = async (/** @type {Event} */ event) => {
     event.preventDefault();
-    // The whole link may be pasted: the code stands behind its `#`.
+    // The whole link may be pasted: the code stands behind its `#`. A key has none.
     const code = field.value.trim().split("#").at(-1);
     try {
       await ask("toolspeak/session", { method: "POST", body: { code } });
@@ -23,13 +23,14 @@ export function signIn(done, why) {
       put(said, h("p", { class: "notice bad" }, /** @type {Error} */ (error).message));
     }
   };
-  const form = h("form", { class: "stack", submit: send }, labelled("Link or code", field), h("button", { class: "main" }, "Open"), said);
+  const form = h("form", { class: "stack", submit: send }, labelled("Link, code or admin key", field), h("button", { class: "main" }, "Open"), said);
   return h(
     "div",
     { class: "welcome stack" },
     h("h1", {}, "Who are you?"),
     why && h("p", { class: "notice warn", role: "alert" }, why),
-    h("p", { class: "soft" }, "This page shows what was asked of this server. When it was started in a terminal, it printed a link for you alone. Open that link, or paste it here."),
+    h("p", { class: "soft" }, "This page shows what was asked of this server. Started in a terminal, it printed a link for you alone: open that link, or paste it here."),
+    h("p", { class: "soft" }, "`toolspeak page`, where the server runs, prints another one. A key of `toolspeak keys new NAME --admin` does as well."),
     form,
   );
 }

@@ -20,11 +20,16 @@ export function makeToolPicker() {
   const field = /** @type {HTMLTextAreaElement} */ (h("textarea", { rows: 6, class: "mono", spellcheck: "false", placeholder: EXAMPLE }));
   const tools = () => [...DEMO_TOOLS.filter((tool) => chosen.has(tool.name)).map((tool) => ({ name: tool.name, definition: defined(tool), run: tool.run })), ...own];
   const show = () => put(title, counted(tools().length, "tool"));
+  const tell = () => {
+    const twice = own.map((tool) => tool.name).filter((name, index, names) => chosen.has(name) || names.indexOf(name) < index);
+    const asked = own.length ? `${own.map((tool) => tool.name).join(", ")}: you are asked what they answer.` : "";
+    put(said, asked, twice.length > 0 && h("span", { class: "failed" }, ` There is more than one tool named ${[...new Set(twice)].join(", ")}: leave out all but one.`));
+  };
 
   field.addEventListener("input", () => {
     try {
       own = field.value.trim() ? ownTools(JSON.parse(field.value)) : [];
-      put(said, own.length ? `${own.map((tool) => tool.name).join(", ")}: you are asked what they answer.` : "");
+      tell();
     } catch (error) {
       own = [];
       put(said, `This is no list of tools: ${/** @type {Error} */ (error).message}`);
@@ -37,6 +42,7 @@ export function makeToolPicker() {
     box.addEventListener("change", () => {
       if (box.checked) chosen.add(tool.name);
       else chosen.delete(tool.name);
+      if (own.length) tell();
       show();
     });
     return h("label", { class: "check" }, box, h("span", {}, h("span", { class: "strong" }, tool.name), h("span", { class: "soft" }, ` ${tool.description}`)));
