@@ -39,6 +39,7 @@ OPEN = {
 } | {("GET", "/toolspeak/session")}
 ADMIN = {
     ("DELETE", "/toolspeak/session"),
+    ("POST", "/toolspeak/link"),
     ("GET", "/metrics"),
     ("HEAD", "/metrics"),
     ("POST", "/toolspeak/probe"),

@@ -191,15 +191,14 @@ def test_the_printed_link_opens_a_session_once(
 
 
 @pytest.mark.requirement("R-T7")
-def test_no_link_is_printed_into_a_log_or_for_one_of_several_workers(
+def test_no_link_is_printed_into_a_log_and_several_workers_have_one_too(
     home: Path, started: list[Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     invoke("serve", "--upstream", "http://127.0.0.1:9/v1")
     assert _said(monkeypatch, capsys, started[-1][-1], False) == ""
     invoke("serve", "--upstream", "http://127.0.0.1:9/v1", "--workers", "2")
     said = _said(monkeypatch, capsys, started[-1][-1], True)
-    assert "--admin" in said
-    assert "#" not in said
+    assert "/toolspeak/session#" in said
 
 
 WRONG = [("--port", text) for text in ("99999", "-1")] + [

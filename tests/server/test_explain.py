@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import threading
+import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +85,83 @@ def test_a_replay_is_compared_with_the_first(server: Served):
 def test_a_request_that_nobody_knows_is_an_error():
     result = told("explain", "nothing")
     assert result.exit_code == 2
-    assert "know nothing of `nothing`" in result.output
+    assert "neither the server that runs here nor the store knows `nothing`" in result.output
     assert told("explain", "").exit_code == 2  # all of them begin like this
+
+
+@pytest.mark.parametrize(
+    ("running", "words"),
+    [(0, "neither a server that runs here nor"), (2, "neither one of the 2 servers that run here nor")],
+)
+def test_who_was_asked_is_told_in_words(running: int, words: str, home: Path, server: Served):
+    for port in range(running):
+        open_door(home / "toolspeak" / "servers", port, Door(server.url, server.session()))
+    assert words in told("explain", "nothing").output
+
+
+@contextmanager
+def another_service(status: int, text: bytes) -> Iterator[str]:
+    """A service that answers everything alike."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("content-length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        do_POST = do_GET
+
+        def log_message(self, *said: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
+        thread = threading.Thread(target=running.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{running.server_port}"
+        finally:
+            running.shutdown()
+            thread.join()
+
+
+@pytest.mark.requirement("H3")
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (200, b"<!doctype html>"),
+        (200, b"{}"),
+        (200, b'{"requests": [{}]}'),
+        (200, b"[]"),
+        (200, b"\xff"),
+        (200, b""),
+        (500, b"out of order"),
+        (500, b'{"error": {"message": "no"}}'),
+        (302, b""),
+    ],
+)
+def test_a_port_that_is_another_services_by_now_is_passed_over(status: int, text: bytes, home: Path, server: Served):
+    identifier = asked(server, "Hello")["id"]
+    folder = home / "toolspeak" / "servers"
+    open_door(folder, 1, Door(server.url, server.session()))
+    with another_service(status, text) as url:
+        open_door(folder, 2, Door(url, "a token"))
+        assert told("explain", identifier).output.startswith(identifier)
+        assert told("page").stdout.startswith(f"{server.url}/toolspeak/session#")
+        (folder / "1.server").unlink()
+        assert "neither a server that runs here nor the store knows" in told("explain", identifier).output
+        assert told("page").exit_code == 2
+
+
+@pytest.mark.requirement("H3")
+@pytest.mark.usefixtures("door")
+def test_a_fresh_link_comes_from_a_server_that_runs(server: Served):
+    first, second = told("page").stdout.strip(), told("page").stdout.strip()
+    assert first != second
+    address, _, code = first.partition("#")
+    begin = urllib.request.Request(address, json.dumps({"code": code}).encode(), method="POST")
+    with urllib.request.urlopen(begin) as answer:
+        assert f"toolspeak_session_{server.url.rpartition(':')[2]}=" in answer.headers["set-cookie"]
 
 
 class Kept:

@@ -189,12 +189,11 @@ def command(
         config = new
         return made
 
-    code = guard.access.sessions.code if manner.workers == 1 else None
     operation = Operation(tracer=spans(), access_log=log.access_log)
     app = App(
         gateway, guard, operation=operation, recorder=recorder, secrets=lambda: reader.secrets, store=config.store
     )
-    said = partial(_say_where, address.host, running, code)
+    said = partial(_say_where, address.host, running, guard.access.sessions.code)
     with usage_errors(), _door(config, address.host, guard.access.sessions.standing(), said) as listening:
         status = serve(app, address.host, address.port, remade, Manner(*manner), listening)
     click.get_current_context().exit(status)
@@ -224,7 +223,7 @@ def _door(config: Config, host: str, token: str, said: Callable[[int], None]) ->
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 
 
-def _say_where(host: str, running: str, code: Callable[[], str] | None, port: int) -> None:
+def _say_where(host: str, running: str, code: Callable[[], str], port: int) -> None:
     """What a person needs to know once clients can come. `code` makes one for the session of that person."""
     address = _url(host, port)
     click.echo(f"toolspeak listens on {address} (OpenAI: /v1, Anthropic: /, Gemini: /, Ollama: /)")
@@ -234,12 +233,10 @@ def _say_where(host: str, running: str, code: Callable[[], str] | None, port: in
         click.echo(_say_who(_url(_ANY.get(host, host), port), code), err=True)
 
 
-def _say_who(address: str, code: Callable[[], str] | None) -> str:
+def _say_who(address: str, code: Callable[[], str]) -> str:
     """How the person who has just started the server shows who it is."""
     from ..server.sessions import CODE_SECONDS, link
 
-    if code is None:
-        return "the page: with a key of `toolspeak keys new NAME --admin`, since sessions are each worker's own"
     return f"the page, for you alone (once, within {CODE_SECONDS / 60:.0f} minutes): {link(address, code())}"
 
 

@@ -78,7 +78,7 @@ class App:
         self._recorder = Recorder() if recorder == "usual" else recorder
         self._series = Series(lambda: self.operation.metrics.numbers)
         self._api = PageApi(lambda: self._gateway, self._recorder, self._series, secrets, store)
-        self._pages = Pages(lambda: self._gateway, self._api, self._guard.access.sessions)
+        self._pages = Pages(lambda: self._gateway, self._api, self._guard.access)
 
     async def replace(self, gateway: Gateway) -> None:
         """From now on, requests go through another gateway; those under way end where they began."""

@@ -34,6 +34,7 @@ _KEY_PARAMETER = "key"
 #: Parameters that are looked at, and credentials that one request may show: more is no client.
 _MOST_PARAMETERS = 64
 _MOST_CREDENTIALS = 8
+_UNREADABLE = "the keys cannot be read at the moment"
 
 
 class Unauthorized(UsageError):
@@ -131,7 +132,34 @@ class Access:
         return caller
 
     def _has_session(self, scope: Scope) -> bool:
-        return not self.sessions.empty and self.sessions.holds(session_in(scope))
+        session = session_in(scope)
+        if not session or not self.sessions.holds(session):
+            return False
+        begun_with = self.sessions.key(session)
+        return not begun_with or self._still_admin(begun_with)
+
+    def _still_admin(self, identifier: str) -> bool:
+        """Whether a key holds that a session was begun with: what is revoked ends its sessions."""
+        try:
+            return any(key.admin for key in self._keys.all() if key.id == identifier)
+        except ToolspeakError:
+            raise Unavailable(_UNREADABLE) from None
+
+    def session(self, shown: str) -> str:
+        """A new session for a code that the server printed, or for a key that is for that.
+
+        Raises:
+            Unauthorized, Forbidden, Unavailable: it is neither.
+        """
+        if not shown.startswith(PREFIX):
+            if session := self.sessions.exchange(shown):
+                return session
+            hint = "`toolspeak page` prints another link; a key made with `--admin` does as well"
+            raise Unauthorized("this code does not hold", hint=hint)
+        key = self._key((Credential("x-toolspeak-key", Secret(shown)),))
+        if key is None or not key.admin:
+            raise Forbidden("this key is not for what others asked", hint="use one made with `--admin`")
+        return self.sessions.begin(key.id)
 
     def _key(self, shown: tuple[Credential, ...]) -> Key | None:
         texts = {credential.secret.reveal() for credential in shown if _is_ours(credential)} if shown else ()
@@ -142,7 +170,7 @@ class Access:
         try:
             key = self._keys.find(*texts)
         except ToolspeakError:  # of the state file; its path is nothing for a client
-            raise Unavailable("the keys cannot be read at the moment") from None
+            raise Unavailable(_UNREADABLE) from None
         if key is None:
             raise Unauthorized("this toolspeak key does not hold", hint="it was revoked, or never given out")
         return key

@@ -84,7 +84,7 @@ class Version(msgspec.Struct):
 
 
 class SessionCode(msgspec.Struct):
-    """The code of the link that the server printed."""
+    """The code of a link that the server printed; a key made with `--admin` does as well."""
 
     code: str
 
@@ -160,6 +160,7 @@ PAGES: dict[str, tuple[type | None, type | None]] = {
     "session": (None, None),
     "session_begin": (SessionCode, Object),
     "session_end": (None, Object),
+    "link": (None, SessionCode),
     "records": (None, Records),
     "record": (None, Object),
     "replay": (ReplayWishes, Object),

@@ -1,6 +1,6 @@
 """The routes that are no model requests: who is there, what models, how it goes, what happened.
 
-Above: `app`, which knows the caller. Below: `gateway`, `sessions`, `page_api`, `page_files`.
+Above: `app`, which knows the caller. Below: `gateway`, `auth`, `sessions`, `page_api`, `page_files`.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import msgspec
 
 from ..core.contract import estimate_tokens
 from ..core.model import JSONObject, JSONValue, is_array, is_object
-from .asgi import Receive, Scope, Send, error_headers, read_body, respond
-from .auth import Caller, Unauthorized
+from .asgi import Receive, Scope, Send, read_body, respond
+from .auth import Access, Caller
 from .faces import face
 from .gateway import Gateway
 from .limits import read_object
 from .page_api import PageApi
 from .page_files import INDEX, prefers_html, send_file
 from .routes import Route, for_caller, methods_of
-from .sessions import COOKIE, LINK_HEADERS, LINK_PAGE, SESSION_SECONDS, Sessions, session_in
+from .sessions import LINK_HEADERS, LINK_PAGE, SESSION_SECONDS, cookie_name, session_in
 from .unserved import refusal
 
 __all__ = ["Pages"]
@@ -53,13 +53,14 @@ _LARGEST_CODE = 1024
 class Pages:
     """Answers what needs no model. Everybody sees what is theirs."""
 
-    def __init__(self, gateway: Callable[[], Gateway], api: PageApi, sessions: Sessions) -> None:
+    def __init__(self, gateway: Callable[[], Gateway], api: PageApi, access: Access) -> None:
         self._gateway = gateway
         self._api = api
-        self._sessions = sessions
+        self._access = access
         self._json: dict[str, _Make] = {
             "health": lambda route, caller, body: {"status": "ok"},
             "ready": lambda route, caller, body: {"status": "ready"},
+            "link": lambda route, caller, body: {"code": self._access.sessions.code()},
             "version": lambda route, caller, body: {"version": _version()},
             "models": lambda route, caller, body: self._models(caller),
             "model": lambda route, caller, body: self._model(str(route.fields["model"]), caller),
@@ -93,7 +94,7 @@ class Pages:
             case "session_begin":
                 await self._begin(scope, receive, send)
             case "session_end":
-                self._sessions.end(session_in(scope))
+                self._access.sessions.end(session_in(scope))
                 await respond(send, 200, b"{}", headers=[(b"set-cookie", _cookie("", 0, scope))])
             case _:
                 value = await self._value(route, caller, scope, receive)
@@ -113,17 +114,13 @@ class Pages:
         return make(route, caller, await read_body(scope, receive)) if make is not None else None
 
     async def _begin(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A code becomes a session."""
+        """A code, or a key, becomes a session."""
         body = await read_body(scope, receive, _LARGEST_CODE)
         try:
-            session = self._sessions.exchange(msgspec.json.decode(body, type=_Code).code)
+            shown = msgspec.json.decode(body, type=_Code).code
         except (msgspec.DecodeError, UnicodeDecodeError):
-            session = ""
-        if not session:
-            error = Unauthorized("this code does not hold", hint="start the server again for another one")
-            status, text = face("openai_chat").error(error)
-            await respond(send, status, text, headers=error_headers(error))
-            return
+            shown = ""
+        session = self._access.session(shown.strip())
         _log.info("a session has begun")
         await respond(send, 200, b"{}", headers=[(b"set-cookie", _cookie(session, int(SESSION_SECONDS), scope))])
 
@@ -159,7 +156,7 @@ class _Code(msgspec.Struct, frozen=True):
 def _cookie(session: str, seconds: int, scope: Scope) -> bytes:
     """Scripts cannot read it, other sites cannot make a browser send it."""
     secure = "; Secure" if scope.get("scheme") == "https" else ""
-    return f"{COOKIE}={session}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}".encode()
+    return f"{cookie_name(scope)}={session}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}".encode()
 
 
 def _entry(name: str, owner: str) -> JSONObject:

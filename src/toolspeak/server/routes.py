@@ -91,6 +91,7 @@ _TABLE: dict[tuple[str, str], Route] = {
     ("GET", "/toolspeak/session"): Route(page="session", level="open"),
     ("POST", "/toolspeak/session"): Route(page="session_begin", level="open"),
     ("DELETE", "/toolspeak/session"): Route(page="session_end", level="admin"),
+    ("POST", "/toolspeak/link"): Route(page="link", level="admin"),
     **{("GET", f"/toolspeak/{path}"): Route(page=page, level="admin") for path, page in _ADMIN_PAGES.items()},
     ("POST", "/toolspeak/probe"): Route(page="probe", level="admin"),
     # Counts tell which models are used and how much: for who runs the server, as what was asked is.

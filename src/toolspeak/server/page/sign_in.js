@@ -23,7 +23,7 @@ export function signIn(done, why) {
       put(said, h("p", { class: "notice bad" }, /** @type {Error} */ (error).message));
     }
   };
-  const form = h("form", { class: "stack", submit: send }, labelled("Link, code or admin key", field), h("button", { class: "main" }, "Open"), said);
+  const form = h("form", { class: "stack", submit: send }, labelled("Link or code, or an admin key", field), h("button", { class: "main" }, "Open"), said);
   return h(
     "div",
     { class: "welcome stack" },
