@@ -16,7 +16,7 @@ ARGS          ?=
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow test-load test-api check docs format bench bench-proxy fuzz mutate test-system test-clients test-mcp clean lock
+.PHONY: help setup run test test-slow test-load test-api check docs format bench bench-proxy fuzz mutate test-system test-clients test-mcp pictures clean lock
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ test-system: $(STAMP) ## install the system packages (browser, bubblewrap, Postg
 	@sh scripts/install-system
 	@$(BIN)/python -c 'import playwright' 2>/dev/null || sh scripts/install-group $(VENV) browser
 	@TOOLSPEAK_TEST_SYSTEM=require $(MAKE) --no-print-directory test
+
+pictures: $(STAMP) ## take the pictures of the page in docs/images once more; needs the browser of test-system
+	@TOOLSPEAK_TEST_SYSTEM=require TOOLSPEAK_PICTURES=docs/images $(BIN)/python -m pytest --no-header --no-cov tests/page/test_pictures.py $(PYTEST_ARGS)
 
 test-clients: $(STAMP) ## install real clients below .clients and let each use the proxy; needs the package indexes
 	@$(BIN)/python -m tests.clients_b.run $(CLIENTS_ARGS)
