@@ -158,7 +158,9 @@ def test_another_user_file_can_be_named(place: Place, tmp_path: Path):
 
 
 def test_the_state_file_can_be_named(place: Place, tmp_path: Path):
-    assert place.load(TOOLSPEAK_STATE_FILE=str(tmp_path / "s.json")).state().path == tmp_path / "s.json"
+    state = place.load(TOOLSPEAK_STATE_FILE=str(tmp_path / "s.json")).state()
+    assert isinstance(state, FileState)
+    assert state.path == tmp_path / "s.json"
     place.user(f"state_file = '{tmp_path / 'u.json'}'")
     assert place.load().state_file == tmp_path / "u.json"
 

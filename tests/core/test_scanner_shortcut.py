@@ -96,6 +96,9 @@ class FakeTable:
             return None
         return ("closer", None) if closing else ("open", self.opening)
 
+    def named(self, opening: Opening, tag: Any) -> Opening:
+        return opening
+
     def may_become_tag(self, name: str) -> bool:
         return "go".startswith(name)
 
