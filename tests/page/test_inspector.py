@@ -198,3 +198,14 @@ def test_the_chat_notices_that_the_session_has_ended_and_keeps_what_was_said(pag
 def test_an_address_that_nobody_meant_does_no_harm(page: Any, server: Served, address: str):
     page.goto(f"{server.url}/{address}")
     page.locator(".composer, .detail .notice").first.wait_for()
+
+
+def test_of_very_many_candidates_the_first_hundred_are_drawn(page: Any, server: Served):
+    server.script.more["swarm"] = '<tool_call>{"name": "clocks", "arguments": {}}</tool_call> and\n' * 250
+    one = opened(page, server, asked(server, "a swarm")["id"])
+    listed = one.locator(".candidates > li")
+    assert listed.count() == 100
+    one.get_by_role("button", name="Show 100 more of 150").click()
+    one.get_by_role("button", name="Show 50 more of 50").click()
+    assert listed.count() == 250
+    assert one.get_by_role("button", name="more of").count() == 0
