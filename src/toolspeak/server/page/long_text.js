@@ -48,8 +48,9 @@ function pieces(text) {
   for (let start = 0; start < text.length; ) {
     let end = Math.min(start + PIECE, text.length);
     if (end < text.length) {
-      const line = text.lastIndexOf("\n", end);
-      if (line > start) end = line + 1;
+      // Within the piece only: a text of one line would be searched to its beginning for each piece.
+      const line = text.slice(start, end).lastIndexOf("\n");
+      if (line > 0) end = start + line + 1;
       else if (/[\ud800-\udbff]/.test(text[end - 1])) end -= 1;
     }
     cuts.push([start, end]);
