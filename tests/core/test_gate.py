@@ -466,7 +466,6 @@ def test_what_leaves_is_always_in_order(
         ('```json action k7q2xm\n{"tool": "nope"}\n```', '```json action\n{"tool": "nope"}\n```'),
         ("~~~json action k7q2xm\n", "~~~json action\n"),
         ("<tool_call k7q2xm>oops</tool_call>", "<tool_call>oops</tool_call>"),
-        ('{"nonce":"k7q2xm","tools":[]}', '{"tools":[]}'),
         ("The mark is k7q2xm.", "The mark is k7q2xm."),
         ("```json action k7q2xmore", "```json action k7q2xmore"),
     ],
@@ -478,6 +477,16 @@ def test_a_call_that_came_to_nothing_is_shown_without_its_mark(text: str, shown:
     note = Noted(BAD)
     out = made.take([TextDelta("a "), note]) + made.take([TextDelta(text), note]) + made.release()
     assert fold(out).text == f"a {shown}"
+
+
+@pytest.mark.parametrize("size", [1, 7, 100])
+def test_a_document_that_is_held_is_shown_without_its_mark_however_it_was_cut(size: int):
+    text = '{"nonce": "k7q2xm", "tools": []} and {"nonce":"k7q2xm","tools":[]}'
+    made = Gate(AUTO, str, False, "k7q2xm")
+    made.begin("to_end")
+    for at in range(0, len(text), size):
+        made.take([TextDelta(text[at : at + size])])
+    assert fold(made.release()).text == '{"tools": []} and {"tools":[]}'
 
 
 def test_without_marks_nothing_is_taken_out():

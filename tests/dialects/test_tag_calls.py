@@ -21,6 +21,18 @@ FORMS = [
         (("save", {"path": "a b", "n": 2}),),
     ),
     Case(
+        "invoke with the arguments as a JSON string",
+        '<invoke name="save">"{\\"path\\": \\"a\\"}"</invoke>',
+        (("save", {"path": "a"}),),
+        codes={"string_arguments"},
+    ),
+    Case(
+        "invoke with such a string in a fence",
+        '<invoke name="save">```json\n"{\\"path\\": \\"a\\"}"\n```</invoke>',
+        (("save", {"path": "a"}),),
+        codes={"string_arguments"},
+    ),
+    Case(
         "a prefix",
         '<minimax:invoke name="save"><mm:parameter name="path">a</mm:parameter></minimax:invoke>',
         (("save", {"path": "a"}),),

@@ -10,7 +10,7 @@ import pytest
 from toolspeak.core.model import JSONObject, JSONValue, Request
 from toolspeak.errors import UsageError
 from toolspeak.protocols import anthropic, gemini, ollama, openai_chat, openai_responses
-from toolspeak.protocols.common import declared_tools, int_field, parse_object, request_fields
+from toolspeak.protocols.common import declared_tools, int_field, number_field, parse_object, request_fields
 
 MODULES = {
     "anthropic": anthropic,
@@ -151,3 +151,9 @@ def test_nothing_else_is(body: bytes):
 
 def test_a_whole_pair_is_a_character():
     assert parse_object(rb'{"a":"\ud83d\ude00"}') == {"a": "\N{GRINNING FACE}"}
+
+
+@pytest.mark.parametrize("given", [float("inf"), float("-inf"), float("nan")])
+def test_a_number_that_json_has_no_word_for_is_refused(given: float):
+    with pytest.raises(UsageError, match="`temperature` must be a number"):
+        number_field(given, "temperature")

@@ -25,8 +25,9 @@ TextPolicy = Literal["live", "opening", "until_call", "to_end", "never"]
 
 
 _CALL = (CallStart, CallEnd)
-#: Where calls carry their mark: in a fence, in a tag, in a document.
-_BEGINS = r'((?:`{{3}}|~{{3}})[\w -]{{0,40}}?|<[\w:.|-]{{1,64}}) {0}\b|"nonce": ?"{0}",? ?'
+#: Where calls carry their mark: in a fence or a tag, which come in one piece; in a document, which does not.
+_BEGINS = r"((?:`{{3}}|~{{3}})[\w -]{{0,40}}?|<[\w:.|-]{{1,64}}) {0}\b"
+_IN_DOCUMENTS = r'"nonce": ?"{0}",? ?'
 
 
 class _Passing:
@@ -104,6 +105,8 @@ class Gate:
     def release(self, text: str | None = None) -> list[Event]:
         """Let the held text go, or another one in its place."""
         held = self.held_text if text is None else text
+        if self._mark is not None and self._text in ("to_end", "until_call") and self._mark in held:
+            held = re.sub(_IN_DOCUMENTS.format(self._mark), "", held)
         self._held = []
         self._open = self._text != "never"
         leaves = bool(held) and self._open
@@ -146,7 +149,7 @@ class Gate:
 
     @staticmethod
     def _unmarked(events: list[Event], mark: str) -> list[Event]:
-        """The events without the mark where a call would begin: such a place comes in one piece."""
+        """The events without the mark where a call would begin."""
         if not any(type(event) is TextDelta and mark in event.text for event in events):
             return events
         begins = re.compile(_BEGINS.format(mark))
