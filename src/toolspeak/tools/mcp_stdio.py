@@ -94,6 +94,9 @@ async def stdio(server: McpServer, variables: Mapping[str, str], child: Child) -
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        # A grandchild may hold the pipes open; they would then be closed by the garbage collector, without a loop.
+        process._transport.close()  # type: ignore[attr-defined] # pyright: ignore
+        await asyncio.sleep(0)
         for stream in (incoming, read, write, outgoing):
             stream.close()
 
