@@ -282,9 +282,9 @@ def test_a_sandbox_that_cannot_be_made_says_why(tmp_path: Path):
 @pytest.mark.system("bubblewrap")
 def test_paths_inside_are_those_that_can_be_seen(tmp_path: Path):
     box = sandboxes.Sandbox(str(tmp_path), readable=("/opt/tool",))
-    paths = box.environment({"PATH": f"/root/bin:/opt/tool/bin:{tmp_path}/bin:/usr/bin"})["PATH"].split(":")
+    paths = box.environment({"PATH": f"/home/anna/bin:/opt/tool/bin:{tmp_path}/bin:/usr/bin"})["PATH"].split(":")
     assert paths[:3] == ["/opt/tool/bin", f"{tmp_path}/bin", "/usr/bin"]
-    assert "/root/bin" not in paths
+    assert "/home/anna/bin" not in paths
 
 
 @pytest.mark.parametrize(
