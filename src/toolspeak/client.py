@@ -23,8 +23,7 @@ import msgspec
 from .config import Config, load
 from .conversation import request_of
 from .core.capability import Capabilities, capabilities
-from .core.engine import Outcome
-from .core.events import Event, fold
+from .core.events import Event
 from .core.model import JSONValue, Message, Tool, ToolChoice
 from .core.strategy import Settings
 from .core.trace import TracedReply
@@ -33,10 +32,9 @@ from .plugins import Plugins
 from .portal import Portal
 from .probe import Probes
 from .probe_store import ProbeStore, Stored
-from .protocols.said import message_of
 from .reach import Model, reach
 from .state import SharedState, State
-from .turn import AnyTurn, error_after
+from .turn import AnyTurn, Told, error_after
 from .turn_maker import TurnMaker, checked_templates
 from .upstreams.seam import DEADLINE
 
@@ -57,13 +55,10 @@ class AsyncStream:
         self, turn: AnyTurn, protocol: str, remember: Callable[[list[str]], None], limit: float | None
     ) -> None:
         self._turn = turn
-        self._protocol = protocol
-        self._asked = 0  # the request whose answer is read, and where that begins
-        self._since = 0
+        self._told = Told(turn, protocol)
         self._remember = remember
         self._limit = limit  # seconds, counted from the first event that is asked for
         self._deadline: float | None = None
-        self._events: list[Event] = []
         self._batches = turn.batches()
         self._reply: TracedReply | None = None
         self._reader: asyncio.Task[object] | None = None  # who waits for an event right now
@@ -82,9 +77,7 @@ class AsyncStream:
             self._deadline = asyncio.get_running_loop().time() + self._limit
         try:
             while (batch := await self._next()) is not None:
-                if self._asked != self._turn.asked:
-                    self._asked, self._since = self._turn.asked, len(self._events)
-                self._events += batch
+                self._told.add(batch)
                 yield batch
         finally:
             if self._reader is None:
@@ -119,24 +112,15 @@ class AsyncStream:
         outcome = self._turn.outcome
         if outcome is None:  # it was closed before its end
             return
-        self._reply = self._traced(outcome)
+        self._reply = self._told.reply()
         self._remember([call.id for call in self._reply.calls])
         error = error_after(outcome)
         if error is not None and not self.closed:
             raise self._with_reply(error)
 
-    def _traced(self, outcome: Outcome | None) -> TracedReply:
-        reply = fold(self._events)
-        fields = msgspec.structs.asdict(reply)
-        if reply.opaque:
-            fields["own"] = message_of(reply, self._events, self._since, self._protocol)
-        if outcome is not None:
-            fields |= {"requests": outcome.requests, "warnings": outcome.warnings, "record": outcome.trace}
-        return TracedReply(**fields)
-
     def _with_reply(self, error: ModelError) -> ModelError:
         """The error with all that is known of the turn."""
-        error.reply = self._reply or self._traced(self._turn.outcome)
+        error.reply = self._reply or self._told.reply()
         return error
 
     @property

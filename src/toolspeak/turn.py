@@ -11,13 +11,17 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from typing import Protocol
 
+import msgspec
+
 from .core.engine import Action, Ask, Done, Emit, Engine, Outcome, Stop
-from .core.events import Event, Failure
+from .core.events import Event, Failure, fold
 from .core.passage import Passage
+from .core.trace import TracedReply
 from .errors import FormatError, ModelError, ToolChoiceError, UpstreamError
+from .protocols.said import message_of
 from .upstreams.seam import Batches, Upstream, error_of, failure_of
 
-__all__ = ["AnyTurn", "Turn", "error_after"]
+__all__ = ["AnyTurn", "Told", "Turn", "error_after"]
 
 _SEE = "`error.reply.trace()` shows every request"
 _CHOICE_HINT = f"offer the tool that is needed, or allow `auto`; {_SEE}"
@@ -128,6 +132,34 @@ class Turn:
         exchange, self._exchange = self._exchange, None
         if exchange is not None:
             await exchange.aclose()
+
+
+class Told:
+    """What a turn has told so far, and the reply that it makes. `protocol` is what its upstream speaks."""
+
+    def __init__(self, turn: AnyTurn, protocol: str) -> None:
+        self._turn = turn
+        self._protocol = protocol
+        self._asked = 0  # the request whose answer is read, and where that begins
+        self._since = 0
+        self._events: list[Event] = []
+
+    def add(self, batch: list[Event]) -> None:
+        """A batch came."""
+        if self._asked != self._turn.asked:
+            self._asked, self._since = self._turn.asked, len(self._events)
+        self._events += batch
+
+    def reply(self) -> TracedReply:
+        """All of it, with what only its upstream can read as that wants it back."""
+        reply = fold(self._events)
+        fields = msgspec.structs.asdict(reply)
+        if reply.opaque:
+            fields["own"] = message_of(reply, self._events, self._since, self._protocol)
+        outcome = self._turn.outcome
+        if outcome is not None:
+            fields |= {"requests": outcome.requests, "warnings": outcome.warnings, "record": outcome.trace}
+        return TracedReply(**fields)
 
 
 def error_after(outcome: Outcome) -> ModelError | None:

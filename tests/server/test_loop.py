@@ -16,7 +16,7 @@ import pytest
 import toolspeak as ts
 from tests.server.asgi import Answer, ask, bearer, line, run
 from toolspeak.core.capability import Capabilities
-from toolspeak.core.model import JSONObject, Request
+from toolspeak.core.model import JSONObject, Opaque, Request
 from toolspeak.core.rounds import Limits as RoundLimits
 from toolspeak.core.strategy import Settings
 from toolspeak.server.app import App
@@ -480,3 +480,17 @@ def test_line_breaks_around_calls_do_not_pile_up() -> None:
     answer = run(Place(first, "\n\nIt is noon.\n").ask({"messages": said()}))
 
     assert message(answer)["content"] == "Let me look.\n\nIt is noon.\n"
+
+
+def test_what_an_upstream_signed_goes_back_to_it_in_the_next_round() -> None:
+    signed = ts.OpaqueSeen(Opaque("thought_signature", {"signature": "abc"}))
+    seen: list[Request] = []
+
+    def last(request: Request) -> str:
+        seen.append(request)
+        return "It is noon."
+
+    run(Place([signed, *clock_call()], last).ask({"messages": said()}))
+
+    (calling,) = [each for each in seen[0].messages if each.calls]
+    assert calling.protocol == "openai_chat"  # in the words of the upstream that signed

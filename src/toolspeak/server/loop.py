@@ -31,7 +31,6 @@ from ..core.events import (
     OpaqueSeen,
     TextDelta,
     UsageSeen,
-    fold,
 )
 from ..core.model import Note, Request, ToolCall, ToolChoice, ToolResult
 from ..core.rounds import Action, Ask, Execute, Executed, Finished, Heard, Limits, Planned, Ran, Rounds
@@ -40,7 +39,7 @@ from ..core.trace import TracedReply
 from ..errors import UsageError
 from ..tools.base import CallContext, Executable
 from ..tools.wrappers import ReadMore, Remainders, Truncated
-from ..turn import AnyTurn
+from ..turn import AnyTurn, Told
 from ..turn_maker import MadeTurn, TurnMaker
 from .loop_memory import LoopMemory
 
@@ -202,13 +201,13 @@ class LoopTurn:
         while not isinstance(action, Finished):
             if isinstance(action, Ask):
                 made = made or self._made(action)
-                events: list[Event] = []
+                told = Told(made.turn, self._row.maker.reached.protocol)
                 async with aclosing(made.turn.batches()) as batches:
                     async for batch in batches:
-                        events += batch
+                        told.add(batch)
                         if shown := self._shown(batch):
                             yield shown
-                action = self._rounds.feed(self._heard(events, made.turn), time.monotonic())
+                action = self._rounds.feed(self._heard(told.reply(), made.turn), time.monotonic())
                 made, ran = None, False
             else:
                 ran = True
@@ -255,16 +254,13 @@ class LoopTurn:
         self._said = self._said or bool(shown)
         return shown
 
-    def _heard(self, events: list[Event], turn: AnyTurn) -> Heard:
+    def _heard(self, reply: TracedReply, turn: AnyTurn) -> Heard:
         outcome = turn.outcome
         assert outcome is not None  # a turn that was not broken off has one
         self.waited += turn.waited
         self.asked += turn.asked
         self._outcomes.append(outcome)
-        fields = msgspec.structs.asdict(fold(events))
-        fields |= {"requests": outcome.requests, "warnings": outcome.warnings, "record": outcome.trace}
-        fields["failure"] = outcome.failure or fields["failure"]
-        self._last = TracedReply(**fields)
+        self._last = msgspec.structs.replace(reply, failure=outcome.failure or reply.failure)
         return self._last
 
     # ---- tools
