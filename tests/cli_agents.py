@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.server.live import service
-from tests.upstreams.loopback import serving
+from tests.upstreams.loopback import serving_in_a_thread
 from toolspeak import TextDelta, Usage, UsageSeen
 from toolspeak.core.events import Event, Failure, Finish
 from toolspeak.core.model import Request
@@ -50,23 +48,8 @@ class Played:
 @contextmanager
 def served(model: Played) -> Iterator[str]:
     """A server with this model, in a thread: commands run loops of their own."""
-    ready, ended = threading.Event(), threading.Event()
-    found: list[str] = []
-
-    async def serve() -> None:
-        async with serving(service("openai_chat", model)) as server:
-            found.append(server.url)
-            ready.set()
-            await asyncio.to_thread(ended.wait)
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()))
-    thread.start()
-    assert ready.wait(10)
-    try:
-        yield found[0]
-    finally:
-        ended.set()
-        thread.join(10)
+    with serving_in_a_thread(service("openai_chat", model)) as server:
+        yield server.url
 
 
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from tests.able_models import Able
 from tests.test_probe import able_service
-from tests.upstreams.loopback import serving
+from tests.upstreams.loopback import serving_in_a_thread
 from toolspeak.cli import main
 from toolspeak.core.capability import capabilities
 
@@ -36,23 +34,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @contextmanager
 def served(able: Able) -> Iterator[tuple[str, list[Any]]]:
     """A server with such a model, in a thread: the command runs a loop of its own."""
-    ready, ended = threading.Event(), threading.Event()
-    found: list[Any] = []
-
-    async def serve() -> None:
-        async with serving(able_service(able, "openai_chat", {})) as server:
-            found.extend([server.url, server.heard])
-            ready.set()
-            await asyncio.to_thread(ended.wait)
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()))
-    thread.start()
-    assert ready.wait(10)
-    try:
-        yield found[0], found[1]
-    finally:
-        ended.set()
-        thread.join(10)
+    with serving_in_a_thread(able_service(able, "openai_chat", {})) as server:
+        yield server.url, server.heard
 
 
 def run(*arguments: str) -> Result:

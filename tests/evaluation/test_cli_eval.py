@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
-import threading
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,7 +18,7 @@ from click.testing import CliRunner, Result
 from tests.evaluation.leaderboard import made_in
 from tests.evaluation.models import knows
 from tests.server.live import service
-from tests.upstreams.loopback import Answer, Heard, Server, head, serving
+from tests.upstreams.loopback import Answer, Heard, Server, head, serving_in_a_thread
 from toolspeak import Event, Request, ToolCall
 from toolspeak.cli import main
 from toolspeak.core.capability import capabilities
@@ -39,28 +37,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     capabilities().configure()
 
 
-@contextmanager
-def served(answer: Answer) -> Iterator[Server]:
-    """A server in a thread: the command runs a loop of its own."""
-    ready, ended = threading.Event(), threading.Event()
-    found: list[Server] = []
-
-    async def serve() -> None:
-        async with serving(answer) as server:
-            found.append(server)
-            ready.set()
-            await asyncio.to_thread(ended.wait)
-
-    thread = threading.Thread(target=lambda: asyncio.run(serve()))
-    thread.start()
-    assert ready.wait(10)
-    try:
-        yield found[0]
-    finally:
-        ended.set()
-        thread.join(10)
-
-
 def run(*arguments: str) -> Result:
     return CliRunner(catch_exceptions=False).invoke(main, ("eval", *arguments), prog_name="toolspeak")
 
@@ -73,7 +49,7 @@ KNOWS = service("openai_chat", knows)
 
 
 def test_settings_are_measured_shown_and_kept(home: Path):
-    with served(KNOWS) as server:
+    with serving_in_a_thread(KNOWS) as server:
         result = run(*here(server, "--mode", "off", "--mode", "force", "--plan", "inline", "--plan", "inline"))
     assert result.exit_code == 0
     assert "| off | all | 30 of 30 (100.0%) | 88.6% to 100.0% | 0 | 35 | 0 | 700 / 350 |" in result.stdout
@@ -89,7 +65,7 @@ def test_settings_are_measured_shown_and_kept(home: Path):
 
 
 def test_a_second_start_goes_on_and_a_finished_run_asks_nothing():
-    with served(KNOWS) as server:
+    with serving_in_a_thread(KNOWS) as server:
         few = here(server, "--mode", "off", "--category", "single", "--limit", "3", "--json")
         first = run(*few)
         count = len(server.heard)
@@ -105,7 +81,7 @@ def test_a_second_start_goes_on_and_a_finished_run_asks_nothing():
 
 
 def test_with_mode_off_other_choices_make_no_difference():
-    with served(KNOWS) as server:
+    with serving_in_a_thread(KNOWS) as server:
         choices = ("--dialect", "hermes", "--dialect", "action", "--marks", "nonce", "--marks", "fixed", "--json")
         said = json.loads(run(*here(server, "--mode", "off", "--limit", "1", *choices)).stdout)
         assert [row["label"] for row in said["rows"]] == ["off"]
@@ -120,7 +96,7 @@ def test_with_mode_off_other_choices_make_no_difference():
 
 
 def test_ways_are_named_and_one_table_shows_what_several_commands_have_measured(home: Path):
-    with served(KNOWS) as server:
+    with serving_in_a_thread(KNOWS) as server:
         first = run(*here(server, "--settings", "native,inline@2", "--each", "1", "--report", "t.md", "--json"))
         rows = json.loads(first.stdout)["rows"]
         assert [(row["label"], row["chosen"]) for row in rows] == [("off", 5), ("force inline unconstrained", 10)]
@@ -160,7 +136,7 @@ def test_the_leaderboard_is_asked_from_the_cache(home: Path, monkeypatch: pytest
         assert [tool.name for tool in request.tools] == ["shop_order"]
         return calls(ToolCall("shop_order", {"item": "tea"}))
 
-    with served(service("openai_chat", orders)) as server:
+    with serving_in_a_thread(service("openai_chat", orders)) as server:
         result = run(*here(server, "--suite", "bfcl", "--mode", "off"))
     assert result.exit_code == 0
     assert "| off | all | 10 of 12 (83.3%) |" in result.stdout
@@ -188,7 +164,7 @@ def refusing(after: int) -> Answer:
 
 @pytest.mark.parametrize(("after", "status"), [(2, 3), (0, 1)])
 def test_errors_are_told_by_the_exit_status(after: int, status: int):
-    with served(refusing(after)) as server:
+    with serving_in_a_thread(refusing(after)) as server:
         few = here(server, "--mode", "off", "--category", "single", "--limit", "4", "--parallel", "1")
         result = run(*few)
     assert result.exit_code == status
@@ -237,7 +213,7 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(home: Path):
         os.kill(child[0].pid, signal.SIGINT)
         await heard.gone.wait()
 
-    with served(answer) as server:
+    with serving_in_a_thread(answer) as server:
         few = here(server, "--mode", "off", "--category", "single", "--parallel", "1")
         command = [sys.executable, "-m", "toolspeak", "eval", *few]
         child.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
@@ -252,7 +228,7 @@ def test_an_interrupt_keeps_what_is_done_and_says_how_to_go_on(home: Path):
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")
 def test_on_a_terminal_there_is_a_bar():
     terminal, end = os.openpty()
-    with served(KNOWS) as server:
+    with serving_in_a_thread(KNOWS) as server:
         few = here(server, "--mode", "off", "--limit", "3")
         command = [sys.executable, "-m", "toolspeak", "eval", *few]
         child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=end, env={**os.environ, "TERM": "xterm"})

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import asynccontextmanager, suppress
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -104,6 +105,28 @@ async def serving(answer: Answer, tls: ssl.SSLContext | None = None) -> AsyncIte
         # Every connection must have been closed by its client by now, or this waits and the test fails.
         await asyncio.gather(*(task for task in server.handling if task is not None))
         await listening.wait_closed()
+
+
+@contextmanager
+def serving_in_a_thread(answer: Answer) -> Iterator[Server]:
+    """The same for callers that run a loop of their own."""
+    ready, ended = threading.Event(), threading.Event()
+    found: list[Server] = []
+
+    async def serve() -> None:
+        async with serving(answer) as server:
+            found.append(server)
+            ready.set()
+            await asyncio.to_thread(ended.wait)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    assert ready.wait(10)
+    try:
+        yield found[0]
+    finally:
+        ended.set()
+        thread.join(10)
 
 
 def head(*headers: str, status: str = "200 OK") -> bytes:
