@@ -10,8 +10,9 @@ import random
 
 from toolspeak.core.model import JSONObject, Tool, ToolCall
 
-from .family import Style, _sentence, strung  # pyright: ignore[reportPrivateUsage]
+from .family import Style
 from .values import Kind, kind
+from .wording import sentence, strung
 
 #: Verbs of names, and how they are said.
 _VERBS: tuple[tuple[str, tuple[str, ...], str], ...] = (
@@ -30,6 +31,8 @@ _VERBS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("compare", ("Compare", "Contrast", "Show a comparison of"), "Compare"),
     ("generate", ("Generate", "Produce", "Write"), "Generate"),
 )
+#: Verbs that change something; the others only look or reckon.
+_CHANGING = frozenset(("create", "update", "schedule", "delete"))
 _NOUNS = """market report|soil sample|customer segment|power plant output|lab result|training plan|travel permit|insurance claim|
 delivery route|song ranking|water level|traffic flow|student record|sales forecast|bridge load|crop rotation|ticket queue|
 energy audit|loan offer|risk score|blood test|recipe cost|machine setting|print job|license plate|payment plan|room layout|
@@ -153,16 +156,26 @@ class Composed:
     def ask(self, rng: random.Random) -> tuple[str, ToolCall]:
         """A request for one call."""
         said, call = self._one(rng)
-        return _sentence(f"{said}{rng.choice(['.', '.', ''])}", rng), call
+        return sentence(f"{said}{rng.choice(['.', '.', ''])}", rng), call
 
     def ask_several(self, rng: random.Random, count: int) -> tuple[str, list[ToolCall]]:
         """A request for several."""
         if rng.random() < 0.5:
             told = [self._clauses(rng, None) for _ in range(count)]
             said = f"{rng.choice(self._said)} the {self._noun} {'; '.join(words for words, _ in told[:-1])} and {told[-1][0]}."
-            return _sentence(said, rng), [ToolCall(self.tool.name, arguments) for _, arguments in told]
+            return sentence(said, rng), [ToolCall(self.tool.name, arguments) for _, arguments in told]
         several = [self._one(rng) for _ in range(count)]
         return strung([said for said, _ in several], rng), [call for _, call in several]
+
+    def miss(self, rng: random.Random) -> str:
+        """A request that sounds like this tool and is for something else: another thing, or the opposite deed."""
+        words, _ = self._clauses(rng, 0.45)
+        said, noun = self._said, self._noun
+        if rng.random() < 0.7:
+            noun = rng.choice([each for each in NOUNS if not set(each.split()) & set(noun.split())])
+        else:
+            said = rng.choice([each for verb, each, _ in _VERBS if (verb in _CHANGING) != (self._verb in _CHANGING)])
+        return sentence(f"{rng.choice(said)} the {noun} {words}.", rng)
 
     def _one(self, rng: random.Random) -> tuple[str, ToolCall]:
         words, arguments = self._clauses(rng, 0.45)

@@ -3,7 +3,8 @@
 A family file is text. `## domain` begins a group of related families. A family begins with `== name | other name`, goes
 on with `@ description | other description`, and has a line for each parameter, `key other_name : kind ! description`
 (`?` instead of `!`: optional; `a.b` is a member of the object `a`). Lines with `>` are requests with slots; `[a=1]` at
-their end fixes a value that is said without a slot. A line `~ head :: fragment` can ask for several calls at once.
+their end fixes a value that is said without a slot. A line `~ head :: fragment` can ask for several calls at once. Lines
+with `-` are near misses: what somebody asks beside this tool, and the tool cannot do.
 
 `Family.offer` draws a concrete tool from it, `Offer.ask` a request for one call, `Offer.ask_several` one for several.
 Above: `scenes`. Below: `values`.
@@ -14,7 +15,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +23,8 @@ from typing import NamedTuple
 from toolspeak.core.model import JSONObject, JSONValue, Tool, ToolCall
 
 from .pools import WORDS
-from .values import Drawn, Kind, kind
+from .values import Drawn, Kind, kind, list_of
+from .wording import ASKING, misspelled, sentence, strung
 
 FOLDER = Path(__file__).parent / "families"
 _SLOT = re.compile(r"\{([\w.]+)\}")
@@ -30,7 +32,15 @@ _FIXED = re.compile(r"\s*\[(\w+=.*)\]$")
 _DEFAULT = re.compile(r"Default is '?([^'.]+(?:\.\d+)?)'?\.$")
 #: Tools that could be used for nearly anything: they stand in no list of which nothing fits.
 GENERIC = frozenset(
-    {"web.search", "shell.run", "arithmetic.evaluate", "http.request", "db.query", "text.summarize", "web.open_page"}
+    {
+        "search_web",
+        "shell.run",
+        "arithmetic.evaluate",
+        "send_http_request",
+        "db.query",
+        "text.summarize",
+        "web.open_page",
+    }
 )
 
 
@@ -85,6 +95,7 @@ class Family(NamedTuple):
     params: dict[str, Param]
     requests: tuple[str, ...]
     joint: tuple[str, str] | None
+    misses: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -117,9 +128,10 @@ class Offer:
         self._names: dict[str, str] = {}
         self._verbatim: set[str] = set()
         self._style = style
+        self._plural = _pluralised(family, rng)
         properties: JSONObject = {}
         required: list[str] = []
-        items = list(family.params.items())
+        items = [(key, self._param(key)) for key in family.params]
         if rng.random() < 0.45:  # what is said first need not stand first
             rng.shuffle(items)
         for key, param in items:
@@ -151,7 +163,7 @@ class Offer:
             if name not in properties:
                 properties[name] = dict(schema)
         own = {param.kind.name for param in self.family.params.values() if param.kind is not None}
-        for _ in range(rng.choice([0, 0, 0, 1, 1, 2, 3])):
+        for _ in range(rng.choice([0, 0, 0, 1, 1, 2, 3, rng.randint(1, 8)])):
             param = rng.choice(_optional())
             assert param.kind is not None
             name = rng.choice(param.names)
@@ -167,6 +179,8 @@ class Offer:
 
     def _chosen(self, key: str, param: Param, rng: random.Random, taken: JSONObject) -> str:
         name = rng.choice(param.names) if rng.random() < 0.6 else param.names[0]
+        if key == self._plural:
+            name = _plural_of(name, rng)
         if rng.random() < 0.04:  # then only the description tells
             name = rng.choice(["arg", "param", "input", "value", "field"]) + f"_{len(taken) + 1}"
         if self._style.case in ("camel", "pascal"):
@@ -193,7 +207,9 @@ class Offer:
                 about = f"{about.rstrip('.')}{rng.choice(['. Options: ', ', one of: ', '. Can be '])}{', '.join(param.kind.options)}"
             else:
                 schema["enum"] = list(param.kind.options)
-        if param.kind.name in ("date", "time") and "(" in about and rng.random() < 0.12:
+        if key == self._plural:
+            about = rng.choice(_MANY).format(about.rstrip("."))
+        elif param.kind.name in ("date", "time") and "(" in about and rng.random() < 0.12:
             about = about.partition(" (")[0]
             self._verbatim.add(key)
         default = _DEFAULT.search(param.about)
@@ -212,17 +228,22 @@ class Offer:
     def ask(self, rng: random.Random) -> tuple[str, ToolCall]:
         """A request that one call serves."""
         joint = self.family.joint
+        if rng.random() < _SPELLED_OUT:
+            return self._spelled_out(rng)
         if joint is not None and rng.random() < 0.2:
             text, fixed = f"{joint[0]} {joint[1]}", {}
         else:
             text, fixed = _split(rng.choice(self.family.requests))
-        said, call = self._fill(text, fixed, rng, {})
-        return _sentence(said, rng), call
+        said, call = self._fill(misspelled(text, rng), fixed, rng, {})
+        return sentence(said, rng), call
 
     def ask_several(self, rng: random.Random, count: int) -> tuple[str, list[ToolCall]]:
-        """A request that takes so many calls of this tool."""
+        """A request that takes so many calls of this tool; one, where the tool takes a list of what is asked for."""
         joint = self.family.joint
         roll = rng.random()
+        if self._plural:
+            said, call = self.ask(rng)
+            return said, [call]
         if joint is not None and roll < 0.6:
             return self._joint(joint, rng, count)
         text, fixed = _split(rng.choice(self.family.requests))
@@ -235,7 +256,30 @@ class Offer:
             said, call = self._fill(*_split(rng.choice(self.family.requests)), rng, {})
             parts.append(said)
             calls.append(call)
-        return _strung(parts, rng), calls
+        return strung(parts, rng), calls
+
+    def _spelled_out(self, rng: random.Random) -> tuple[str, ToolCall]:
+        """What the tool does, and its parameters by name: any of the optional ones may be wanted."""
+        able = {
+            key: param
+            for key, param in self.family.params.items()
+            if param.kind is not None and param.kind.name != "bool"
+        }
+        wanted = [
+            key for key, param in self.family.params.items() if param.required or (key in able and rng.random() < 0.4)
+        ]
+        if not wanted or any(key not in able for key in wanted):
+            return self.ask(rng)
+        if rng.random() < 0.5:
+            rng.shuffle(wanted)
+        form = rng.choice(["{0} {{{1}}}", "{0}: {{{1}}}", "{0} = {{{1}}}", "the {0} is {{{1}}}", "{0} of {{{1}}}"])
+        told = [form.format(rng.choice(self.family.params[key].names).replace("_", " "), key) for key in wanted]
+        about = rng.choice(self.family.abouts).rstrip(".")
+        text = rng.choice(["{0}. {1}.", "{0} with {1}", "{0}, {1}", "{0} ({1})", "I need this: {2}. {1}."]).format(
+            about, rng.choice([", ", "; ", " and "]).join(told), about[:1].lower() + about[1:]
+        )
+        said, call = self._fill(text, {}, rng, {})
+        return sentence(said, rng), call
 
     def _joint(self, joint: tuple[str, str], rng: random.Random, count: int) -> tuple[str, list[ToolCall]]:
         shared: dict[str, Drawn] = {}
@@ -261,7 +305,7 @@ class Offer:
         )
         last = rng.choice([" and ", " and ", ", and ", " and also ", " as well as ", "; and "])
         said = f"{head} {sep.join(fragments[:-1])}{last}{fragments[-1]}" if count > 1 else f"{head} {fragments[0]}"
-        return _sentence(said + ("?" if head.split()[0] in _ASKING else "."), rng), calls
+        return sentence(said + ("?" if head.split()[0] in ASKING else "."), rng), calls
 
     def _merged(self, shared: dict[str, Drawn], call: ToolCall) -> JSONObject:
         arguments = dict(call.arguments)
@@ -282,7 +326,7 @@ class Offer:
         shared: dict[str, Drawn] = {key: Drawn(chosen[0].value, listed)}
         said, _ = self._fill(text, fixed, rng, shared)
         calls = [self._fill(text, fixed, rng, {**shared, key: each})[1] for each in chosen]
-        return _sentence(said, rng), calls
+        return sentence(said, rng), calls
 
     def _is_plain(self, key: str) -> bool:
         param = self._param(key)
@@ -296,6 +340,10 @@ class Offer:
     def _param(self, key: str) -> Param:
         outer, _, inner = key.partition(".")
         param = self.family.params[outer]
+        if outer == self._plural and param.kind is not None:
+            one = param.kind
+            items = {**one.schema, "enum": list(one.options)} if one.options else one.schema
+            return param._replace(kind=list_of(Kind(one.draw, items), 1, 4))
         return param.members[inner] if inner else param
 
     def _fill(self, text: str, fixed: JSONObject, rng: random.Random, drawn: dict[str, Drawn]) -> tuple[str, ToolCall]:
@@ -307,8 +355,10 @@ class Offer:
                 assert param.kind is not None
                 found[key] = _fresh(param.kind, key, found, rng)
         used = {key: found[key] for key in dict.fromkeys(_SLOT.findall(text))}
-        said = _SLOT.sub(lambda slot: used[slot.group(1)].said, text)
-        arguments: JSONObject = {self._names[key]: value for key, value in fixed.items()}
+        said = _SLOT.sub(lambda slot: _said(used[slot.group(1)], slot), text)
+        arguments: JSONObject = {
+            self._names[key]: [value] if key == self._plural else value for key, value in fixed.items()
+        }
         for key, each in used.items():
             outer, _, inner = key.partition(".")
             if not inner:
@@ -345,8 +395,46 @@ def _optional() -> list[Param]:
     ]
 
 
-_ASKING = frozenset("What What's How When Which Who Where Is Does Do Can".split())
 _LEADS = ("This function can be used to {}", "Use this tool to {}", "A tool to {}", "{}")
+
+
+#: How a parameter that takes a list is told.
+_MANY = ("{0} (one or more)", "List of values. {0}", "{0}, as a list", "{0}. Several are possible", "Array. {0}")
+#: How often a request names the parameters one by one.
+_SPELLED_OUT = 0.1
+#: How often one parameter of a tool takes a list instead of a single value.
+_PLURAL = 0.14
+
+
+def _pluralised(family: Family, rng: random.Random) -> str:
+    """The parameter that takes a list in this tool though it takes one value in the family; mostly none."""
+    if rng.random() > _PLURAL:
+        return ""
+    asked = {key for text in (*family.requests, *(family.joint or ())) for key in _SLOT.findall(text)}
+    able = [
+        key
+        for key, param in family.params.items()
+        if key in asked and param.kind is not None and param.kind.name not in ("list", "bool", "matrix", "sentence")
+    ]
+    return rng.choice(able) if able else ""
+
+
+def _plural_of(name: str, rng: random.Random) -> str:
+    if name.endswith("s"):
+        return f"{name}_list"
+    many = f"{name[:-1]}ies" if name.endswith("y") and name[-2:-1] not in "aeou" else f"{name}s"
+    return rng.choice([many, many, many, f"{name}_list"])
+
+
+def _said(drawn: Drawn, slot: re.Match[str]) -> str:
+    """How a value is said in its place: beside a letter, a digit or a sign of money, numbers are digits."""
+    before, after = slot.string[: slot.start()][-1:], slot.string[slot.end() :][:1]
+    number = isinstance(drawn.value, int | float) and not drawn.said[:1].isdigit()
+    return (
+        str(drawn.value)
+        if number and (before.isalnum() or (before in "$#" and before) or after.isalnum())
+        else drawn.said
+    )
 
 
 def _fresh(kind_: Kind, key: str, found: dict[str, Drawn], rng: random.Random) -> Drawn:
@@ -375,68 +463,17 @@ def _split(request: str) -> tuple[str, JSONObject]:
     return request[: found.start()], {key: json.loads(value) for key, _, value in pairs}
 
 
-_POLITE = (
-    "Please ",
-    "Hey, ",
-    "Could you please ",
-    "I need you to ",
-    "Hi! ",
-    "Can you ",
-    "Quick question: ",
-    "Help me: ",
-)
-_CONTEXT = (
-    "I'm working on a school project. ", "My boss wants to know this. ", "I have a question. ", "This is for a friend. ",
-    "I was wondering about something. ", "I'm preparing a presentation. ", "We are planning something. ",
-)  # fmt: skip
-_THANKS = (" Thanks!", " Thank you.", " Please be quick.", " I'd appreciate your help.", " Thanks in advance.")
-
-
-def _sentence(text: str, rng: random.Random) -> str:
-    """A request as people type it."""
-    text = text[:1].upper() + text[1:]
-    roll = rng.random()
-    if roll < 0.08:
-        text = text[:1].lower() + text[1:].rstrip(".?")
-    elif roll < 0.16 and text.split()[0] not in _ASKING:
-        text = rng.choice(_POLITE) + text[:1].lower() + text[1:]
-    elif roll < 0.22:
-        text = rng.choice(_CONTEXT) + text
-    elif roll < 0.26:
-        text = text if text.endswith((".", "?", "!")) else f"{text}."
-        text += rng.choice(_THANKS)
-    return text
-
-
-def _strung(parts: Iterable[str], rng: random.Random) -> str:
-    """Several requests as one."""
-    bare = [each.rstrip(". ") for each in parts]
-    upper = [each[:1].upper() + each[1:] for each in bare]
-    lower = [bare[0], *(each[:1].lower() + each[1:] for each in bare[1:])]
-    ended = [each if each.endswith(("?", "!")) else f"{each}." for each in upper]
-    return rng.choice(
-        [
-            " ".join(ended),
-            " ".join([ended[0], *(f"Also, {each[:1].lower()}{each[1:]}" for each in ended[1:])]),
-            " ".join([ended[0], *(f"Then {each[:1].lower()}{each[1:]}" for each in ended[1:])]),
-            " and ".join(each.rstrip("?") for each in lower) + ("?" if bare[-1].endswith("?") else "."),
-            "\n".join(f"{at}. {each}" for at, each in enumerate(ended, 1)),
-            ", ".join(each.rstrip("?") for each in lower[:-1])
-            + f", and {lower[-1].rstrip('?')}"
-            + ("?" if bare[-1].endswith("?") else "."),
-        ]
-    )
-
-
-strung = _strung
-
-
 # ---- files
 
 
 def families(folder: Path = FOLDER) -> list[Family]:
-    """All families of a folder."""
-    return [family for file in sorted(folder.glob("*.txt")) for family in _read_file(file.read_text(encoding="utf-8"))]
+    """All families of a folder. Files whose names come later may be added without a change of what is held out."""
+    found = [family for file in sorted(folder.glob("*.txt")) for family in _read_file(file.read_text(encoding="utf-8"))]
+    more: dict[str, tuple[str, ...]] = {}
+    for file in sorted(folder.glob("*.tsv")):
+        rows = (line.split("\t") for line in file.read_text(encoding="utf-8").splitlines() if line)
+        more |= {key: tuple(misses.split("|")) for key, misses in rows}
+    return [family._replace(misses=(*family.misses, *more.get(family.key, ()))) for family in found]
 
 
 def _read_file(text: str) -> Iterator[Family]:
@@ -456,6 +493,7 @@ def _family(domain: str, block: list[str]) -> Family:
     requests: list[str] = []
     abouts: tuple[str, ...] = ()
     joint: tuple[str, str] | None = None
+    misses: list[str] = []
     for line in block[1:]:
         mark, rest = line[:2], line[2:].strip()
         if mark == "@ ":
@@ -465,10 +503,12 @@ def _family(domain: str, block: list[str]) -> Family:
         elif mark == "~ ":
             head, _, fragment = rest.partition(" :: ")
             joint = (head, fragment)
+        elif mark == "- ":
+            misses.append(rest)
         else:
             _param_line(line, params)
     names = tuple(each.strip() for each in block[0][3:].split(" | "))
-    return Family(domain, names, abouts, params, tuple(requests), joint)
+    return Family(domain, names, abouts, params, tuple(requests), joint, tuple(misses))
 
 
 def _param_line(line: str, params: dict[str, Param]) -> None:

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from toolspeak.core.model import JSONObject, Tool, ToolCall
 
-from .family import Style, _sentence, strung  # pyright: ignore[reportPrivateUsage]
+from .family import Style
+from .wording import sentence, strung
 
 #: A value that is marked less often than this share of an intent's requests is no parameter of it.
 _RARE = 0.02
@@ -77,7 +78,7 @@ class IntentOffer:
     def ask(self, rng: random.Random) -> tuple[str, ToolCall]:
         """A request for one call."""
         said, call = self._one(rng)
-        return (said if rng.random() < 0.7 else _sentence(said, rng)), call
+        return (said if rng.random() < 0.7 else sentence(said, rng)), call
 
     def ask_several(self, rng: random.Random, count: int) -> tuple[str, list[ToolCall]]:
         """Requests strung together; only two, since nobody talks on and on."""

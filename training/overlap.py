@@ -23,18 +23,27 @@ def _rows(text: str) -> set[str]:
     return {" ".join(words[at : at + _ROW]) for at in range(len(words) - _ROW + 1)}
 
 
+def _foreign(request: str, asked: str) -> bool:
+    """Whether a row of signs that are not Latin stands in what is asked there."""
+    return any(run in asked for run in re.findall(r"[\u3040-\u9fff\uac00-\ud7a3]{6,}", request))
+
+
 def main(folder: Path) -> None:
     """Print what is shared."""
     names: set[str] = set()
     wordings: set[str] = set()
+    asked = ""
     for file in folder.glob("*.json"):
         for line in file.read_text(encoding="utf-8").splitlines():
             entry = json.loads(line)
             names |= {each["name"].replace(".", "_").lower() for each in entry.get("function", [])}
-            wordings |= {row for turn in entry.get("question", []) for each in turn for row in _rows(each["content"])}
+            told = [each["content"] for turn in entry.get("question", []) for each in turn]
+            wordings |= {row for text in told for row in _rows(text)}
+            asked += "\n".join(told).lower() + "\n"
     for family in families():
         same = [name for name in family.names if name.replace(".", "_").lower() in names]
-        alike = [request for request in family.requests if _rows(request) & wordings]
+        alike = [request for request in family.requests if _rows(request) & wordings or _foreign(request, asked)]
+        alike += [miss for miss in family.misses if miss.lower().rstrip("?.") in asked]
         if same or alike:
             print(family.key, "| names:", ", ".join(same), "| wordings:", *alike, sep="\n    " if alike else " ")
 

@@ -11,13 +11,13 @@ import random
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from toolspeak.core.arguments import to_json
 from toolspeak.core.capability import capabilities
 from toolspeak.core.engine import Action, Ask, Engine
 from toolspeak.core.events import Finish, TextDelta
 from toolspeak.core.model import Message, Request, Tool, ToolCall, ToolChoice
-from toolspeak.core.neutral import written
-from toolspeak.core.nonces import nonces_of
+from toolspeak.core.prompts.neutral import written
+from toolspeak.core.prompts.nonces import nonces_of
+from toolspeak.core.reading.arguments import to_json
 from toolspeak.core.strategy import Settings, plan
 
 MODEL = "SmolLM2-135M-Instruct"

@@ -15,10 +15,11 @@ from toolspeak.core.model import Message, TextPart, Tool, ToolCall, ToolChoice, 
 
 from .chains import Chain
 from .compose import Composed
-from .family import GENERIC, Family, Offer, Style, strung
+from .family import GENERIC, Family, Offer, Style
 from .intents import IntentOffer, Intents
 from .render import Answer, PlanKind, Turn
 from .seal import Labelled, Seal, SealOffer
+from .wording import strung
 
 AnyOffer: TypeAlias = Offer | Composed | SealOffer | IntentOffer
 
@@ -67,6 +68,7 @@ class Scenes:
         self._chat = chat
         self._intents = intents
         self._words = {family.key: _content(" ".join([family.key, *family.abouts])) for family in families}
+        self._misses = [miss for family in families for miss in family.misses]
         self._by_domain: dict[str, list[Family]] = {}
         for family in families:
             self._by_domain.setdefault(family.domain, []).append(family)
@@ -75,11 +77,11 @@ class Scenes:
 
     def _offer(self, rng: random.Random, style: Style) -> AnyOffer:
         roll = rng.random()
-        if roll < 0.54 or self._seal is None:
+        if roll < 0.58 or self._seal is None:
             return rng.choice(self._families).offer(rng, style)
-        if roll < 0.68 and self._intents is not None:
+        if roll < 0.69 and self._intents is not None:
             return self._intents.offer(rng, style)
-        return Composed(rng, style) if roll < 0.82 else self._seal.offer(rng, style)
+        return Composed(rng, style) if roll < 0.81 else self._seal.offer(rng, style)
 
     def _distractors(self, golds: list[AnyOffer], count: int, rng: random.Random, style: Style) -> list[AnyOffer]:
         """Tools that do not serve what the others serve; some from the same domain."""
@@ -113,7 +115,7 @@ class Scenes:
             return self._chain(rng, style, kind)
         if roll < 0.09 and self._seal is not None:
             return self._labelled(rng, style, kind)
-        count = rng.choices([1, 2, 3, 4, 5, 6, 8, 12, 20], [26, 12, 13, 11, 9, 9, 11, 6, 3])[0]
+        count = rng.choices([1, 2, 3, 4, 5, 6, 8, 12, 20], [30, 14, 13, 11, 8, 7, 9, 5, 3])[0]
         golds = [self._offer(rng, style) for _ in range(min(count, rng.choice([1, 2, 3])))]
         golds = list({gold.tool.name: gold for gold in golds}.values())
         offers = [*golds, *self._distractors(golds, count - len(golds), rng, style)]
@@ -155,18 +157,19 @@ class Scenes:
             request, call = gold.ask(rng)
             return [_scene(frame, (_user(request),), Answer((call,)), mode)]
         roll = rng.random()
-        if roll < 0.46:
+        if roll < 0.50:
             return [self._one(frame, gold, rng)]
         if roll < 0.63:
             request, calls = gold.ask_several(rng, rng.choices([2, 3, 4, 5], [50, 28, 16, 6])[0])
-            return [_scene(frame, (_user(request),), Answer(tuple(calls)), "several")]
-        if roll < 0.71 and len(golds) > 1:
+            what = "several" if len(calls) > 1 else "listed"
+            return [_scene(frame, (_user(request),), Answer(tuple(calls)), what)]
+        if roll < 0.68 and len(golds) > 1:
             asked = [each.ask(rng) for each in rng.sample(golds, rng.randint(2, len(golds)))]
             request = strung([said for said, _ in asked], rng)
             return [_scene(frame, (_user(request),), Answer(tuple(call for _, call in asked)), "different")]
-        if roll < 0.83:
+        if roll < 0.85:
             return self._irrelevant(frame, offers, rng, style)
-        if roll < 0.865:
+        if roll < 0.88:
             return self._ask_back(frame, gold, rng)
         if roll < 0.95:
             return self._after_result(frame, gold, golds, rng)
@@ -184,30 +187,50 @@ class Scenes:
         return _scene(frame, (_user(request),), Answer((call,)), "one")
 
     def _irrelevant(self, frame: Turn, offers: list[AnyOffer], rng: random.Random, style: Style) -> list[Scene]:
-        """A request that none of the tools serves; half of the time of the same domain as one of them."""
+        """A request that none of the tools serves, though it may sound as if."""
         if any(isinstance(each, Offer) and each.family.key in GENERIC for each in offers):
             return []
-        domains = [each.family.domain for each in offers if isinstance(each, Offer)]
         there = [_content(f"{_spoken(each.tool.name)} {each.tool.description}") for each in offers]
         for _ in range(6):
-            near = domains and rng.random() < 0.5
-            one = (
-                rng.choice(self._by_domain[rng.choice(domains)]).offer(rng, style) if near else self._offer(rng, style)
-            )
-            words = _content(f"{_spoken(one.tool.name)} {one.tool.description}")
-            if one.tool.name in [each.tool.name for each in offers] or any(
-                _overlap(words, each) > 0.45 for each in there
-            ):
+            request, near = self._missing(offers, there, rng, style)
+            if not request:
                 continue
-            request, _ = one.ask(rng)
-            if self._intents is not None and not near and rng.random() < 0.2:
-                request = rng.choice(self._intents.none)
             text = rng.choice(_REFUSALS)
             if rng.random() < 0.4:
                 named = ", ".join(_spoken(each.tool.name) for each in offers[:2])
                 text += rng.choice([" I can help with {} instead.", " The tools I have are for {}."]).format(named)
             return [_scene(frame, (_user(request),), Answer((), text), "near_miss" if near else "irrelevant")]
         return []
+
+    def _missing(
+        self, offers: list[AnyOffer], there: list[frozenset[str]], rng: random.Random, style: Style
+    ) -> tuple[str, bool]:
+        """A request beside these tools, and whether it is close to one of them; empty, where one might serve it."""
+        one, roll = rng.choice(offers), rng.random()
+        if roll < 0.6 and isinstance(one, Offer) and one.family.misses:
+            return self._unless(rng.choice(one.family.misses), there, 3), True
+        if roll < 0.6 and isinstance(one, Composed) and len(offers) < 4:
+            return one.miss(rng), True
+        if roll < 0.75 and isinstance(one, SealOffer) and self._seal is not None:
+            return self._other(self._seal.neighbour(one.original, rng, style), offers, there, rng), True
+        if roll < 0.75 and isinstance(one, Offer):
+            near = rng.choice(self._by_domain[one.family.domain]).offer(rng, style)
+            return self._other(near, offers, there, rng), True
+        if roll < 0.83 and self._misses:
+            return self._unless(rng.choice(self._misses), there, 1), False
+        if roll < 0.88 and self._intents is not None:
+            return self._unless(rng.choice(self._intents.none), there, 2), False
+        return self._other(self._offer(rng, style), offers, there, rng), False
+
+    def _other(self, one: AnyOffer, offers: list[AnyOffer], there: list[frozenset[str]], rng: random.Random) -> str:
+        words = _content(f"{_spoken(one.tool.name)} {one.tool.description}")
+        if one.tool.name in [each.tool.name for each in offers] or any(_overlap(words, each) > 0.45 for each in there):
+            return ""
+        return one.ask(rng)[0]
+
+    def _unless(self, request: str, there: list[frozenset[str]], shared: int) -> str:
+        words = _content(request)
+        return "" if any(len(words & each) > shared for each in there) else request
 
     def _ask_back(self, frame: Turn, gold: AnyOffer, rng: random.Random) -> list[Scene]:
         required = gold.required

@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 from toolspeak.core.model import JSONObject, JSONValue, Tool, ToolCall
 
-from .family import Style, _sentence, strung  # pyright: ignore[reportPrivateUsage]
+from .family import Style
 from .values import Drawn, Kind, kind
+from .wording import sentence, strung
 
 _TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array", "dict": "object"}
 _EXAMPLES = re.compile(r"\((?:e\.g\.|such as|for example|i\.e\.),? ?([^()]{3,120})\)", re.IGNORECASE)
@@ -69,6 +70,9 @@ class Seal:
         self.trained = [row["api_name"] for row in rows if row["api_name"] not in forbidden]
         self.fields = {row["api_name"]: row["field"].partition("/")[0] for row in rows}
         self._answerable = [name for name in self.trained if self.askable(name)]
+        self._by_field: dict[str, list[str]] = {}
+        for name in self._answerable:
+            self._by_field.setdefault(self.fields[name], []).append(name)
         self.labelled = [
             each for each in self.requests("test_in_domain") if not {call.name for call in each.calls} & forbidden
         ]
@@ -110,6 +114,10 @@ class Seal:
         """A tool with requests from its schema."""
         return SealOffer(self.tools[rng.choice(self._answerable)], rng, style)
 
+    def neighbour(self, name: str, rng: random.Random, style: Style) -> SealOffer:
+        """Another tool of the same field."""
+        return SealOffer(self.tools[rng.choice(self._by_field.get(self.fields[name], self._answerable))], rng, style)
+
 
 class SealOffer:
     """A tool of Seal-Tools, and requests made from its schema."""
@@ -128,7 +136,7 @@ class SealOffer:
     def ask(self, rng: random.Random) -> tuple[str, ToolCall]:
         """A request for one call."""
         said, call = self._one(rng)
-        return _sentence(said, rng), call
+        return sentence(said, rng), call
 
     def ask_several(self, rng: random.Random, count: int) -> tuple[str, list[ToolCall]]:
         """A request for several calls."""

@@ -2,8 +2,9 @@
 
     python -m training.served --adapter adapter.gguf --seal seal-tools
 
-Two sets: requests of Seal-Tools `test_out_domain` that take one call, among eight tools, none of which was trained on;
-and tasks of three rounds (look up, compute, answer) that are drawn here. Neither is for choosing between adapters.
+Two sets: tasks of three rounds (look up, compute, answer) that are drawn here; and requests of Seal-Tools
+`test_out_domain` that take one call, among eight tools, none of which was trained on. Neither is for choosing between
+adapters. With `--out FILE` every case is kept as soon as it ends, and the same command goes on.
 Above: nothing. Below: toolspeak's client, `seal`, `chains`.
 """
 
@@ -71,12 +72,30 @@ def _number_in(right: str, said: str) -> bool:
     return number in said.replace(",", "")
 
 
-async def _measure(asked: argparse.Namespace) -> None:
-    seal, rng = Seal(Path(asked.seal)), random.Random(8)
-    cases = [each for each in seal.requests("test_out_domain", grounded=False) if len(each.calls) == 1][: asked.limit]
+class _Kept:
+    """What is finished, in a file or nowhere."""
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path) if path else None
+        self.found: dict[str, list[bool]] = {}
+        if self._path is not None and self._path.exists():
+            for line in self._path.read_text(encoding="utf-8").splitlines():
+                row = json.loads(line)
+                self.found[row["case"]] = row["right"]
+
+    def add(self, case: str, right: list[bool]) -> None:
+        self.found[case] = right
+        if self._path is not None:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"case": case, "right": right}) + "\n")
+
+
+def _seal_jobs(folder: str, limit: int) -> list[tuple[Labelled, list[Tool]]]:
+    """Requests, each with its tool among others."""
+    seal, rng = Seal(Path(folder)), random.Random(8)
     names = list(seal.tools)
     jobs: list[tuple[Labelled, list[Tool]]] = []
-    for each in cases:
+    for each in [each for each in seal.requests("test_out_domain", grounded=False) if len(each.calls) == 1][:limit]:
         listed = {each.calls[0].name: seal.tools[each.calls[0].name]}
         while len(listed) < _TOOLS:
             name = rng.choice(names)
@@ -84,19 +103,29 @@ async def _measure(asked: argparse.Namespace) -> None:
         tools = list(listed.values())
         rng.shuffle(tools)
         jobs.append((each, tools))
+    return jobs
+
+
+async def _measure(asked: argparse.Namespace) -> None:
+    kept, gate = _Kept(asked.out), asyncio.Semaphore(2)
+    jobs = _seal_jobs(asked.seal, asked.limit)
     config = loaded({"adapter": asked.adapter} if asked.adapter else None)
     async with AsyncClient("embedded:", config=config) as client:
-        gate = asyncio.Semaphore(2)
 
-        async def held(work: object) -> object:
+        async def task(at: int) -> None:
             async with gate:
-                return await work  # type: ignore[misc]
+                kept.add(f"task {at}", [await _task(client, 1_000_000 + at)])
 
-        found = await asyncio.gather(*(held(_seal_case(client, each, tools)) for each, tools in jobs))
-        tasks = await asyncio.gather(*(held(_task(client, 1_000_000 + at)) for at in range(asked.tasks)))
-    _tell("Seal-Tools out of domain, one call, 8 tools: name", [named for named, _ in found])  # type: ignore[misc]
-    _tell("Seal-Tools out of domain, one call, 8 tools: all", [right for _, right in found])  # type: ignore[misc]
-    _tell("tasks of three rounds", list(tasks))  # type: ignore[arg-type]
+        async def request(at: int) -> None:
+            async with gate:
+                kept.add(f"seal {at}", list(await _seal_case(client, *jobs[at])))
+
+        await asyncio.gather(*(task(at) for at in range(asked.tasks) if f"task {at}" not in kept.found))
+        await asyncio.gather(*(request(at) for at in range(len(jobs)) if f"seal {at}" not in kept.found))
+    _tell("tasks of three rounds", [right[0] for case, right in kept.found.items() if case.startswith("task ")])
+    found = [right for case, right in kept.found.items() if case.startswith("seal ")]
+    _tell("Seal-Tools out of domain, one call, 8 tools: name", [right[0] for right in found])
+    _tell("Seal-Tools out of domain, one call, 8 tools: all", [right[1] for right in found])
 
 
 def _tell(what: str, right: list[bool]) -> None:
@@ -122,6 +151,7 @@ def main() -> None:
     parser.add_argument("--seal", required=True)
     parser.add_argument("--limit", type=int, default=1000)
     parser.add_argument("--tasks", type=int, default=50)
+    parser.add_argument("--out", default="", help="a file that keeps what is finished")
     asyncio.run(_measure(parser.parse_args()))
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import torch
 import torch.nn.functional as F
+from gguf import GGUFReader, dequantize
 from torch import Tensor
 
 from .dataset import Row, Sources, stream
@@ -64,24 +66,37 @@ class Adapter:
         np.savez(path, **kept)
 
     def _restore(self, path: Path) -> None:
+        kept = kept_matrices(path)
+        for name in self.a:
+            self.a[name] = torch.from_numpy(kept[f"{name}.A"]).float().to(self.a[name].device)
+            self.b[name] = torch.from_numpy(kept[f"{name}.B"]).float().to(self.a[name].device) / self.scale
+
+
+def kept_matrices(path: Path) -> dict[str, np.ndarray]:
+    """The thin matrices of an adapter, from what training kept or from a GGUF file."""
+    if path.suffix != ".gguf":
         with np.load(path) as kept:
-            for name in self.a:
-                self.a[name] = torch.from_numpy(kept[f"{name}.A"]).float().to(self.a[name].device)
-                self.b[name] = torch.from_numpy(kept[f"{name}.B"]).float().to(self.a[name].device) / self.scale
+            return {name: kept[name] for name in kept.files}
+    found: dict[str, np.ndarray] = {}
+    for each in GGUFReader(str(path)).tensors:
+        name, _, half = each.name.rpartition(".lora_")
+        shape = [int(size) for size in each.shape][::-1]
+        found[f"{name}.{half.upper()}"] = dequantize(each.data, each.tensor_type).astype(np.float32).reshape(shape)
+    return found
 
 
 def restored(weights: Weights, path: Path) -> Weights:
     """The matrices of the model with a kept adapter in them."""
     kind, device = weights["token_embd.weight"].dtype, weights["token_embd.weight"].device
-    with np.load(path) as kept:
-        return {
-            name: (
-                weights[name].float()
-                + torch.from_numpy(kept[f"{name}.B"]).float().to(device)
-                @ torch.from_numpy(kept[f"{name}.A"]).float().to(device)
-            ).to(kind)
-            for name in linear_names()
-        }
+    kept = kept_matrices(path)
+    return {
+        name: (
+            weights[name].float()
+            + torch.from_numpy(kept[f"{name}.B"]).float().to(device)
+            @ torch.from_numpy(kept[f"{name}.A"]).float().to(device)
+        ).to(kind)
+        for name in linear_names()
+    }
 
 
 class Batch:
@@ -169,6 +184,9 @@ def train(asked: argparse.Namespace) -> None:
     optimizer = torch.optim.AdamW(
         adapter.parameters(), lr=asked.rate, betas=(0.9, 0.98), weight_decay=asked.decay, fused=device == "cuda"
     )
+    stopped: list[int] = []
+    for each in (signal.SIGTERM, signal.SIGINT):  # what is learned so far is kept when the time on a GPU ends early
+        signal.signal(each, lambda number, _: stopped.append(number))
     began, seen, summed, since, waited = time.monotonic(), 0, torch.zeros((), device=device), 0, 0.0
     kept = 0
     for step in range(asked.steps):
@@ -178,7 +196,7 @@ def train(asked: argparse.Namespace) -> None:
         if step == 0:
             began = time.monotonic()  # the first rows take a while, and so does the first compilation
         progress = max((time.monotonic() - began) / asked.seconds, step / asked.steps)
-        if progress >= 1:
+        if progress >= 1 or stopped:
             break
         for group in optimizer.param_groups:
             group["lr"] = rate(progress, step, asked.rate)

@@ -311,6 +311,7 @@ _TEXTS: dict[str, Callable[[random.Random], str]] = {
     "sku": lambda rng: f"{rng.choice(_LETTERS)}{rng.choice(_LETTERS)}-{rng.randint(100, 9999)}",
     "tracking": lambda rng: f"{rng.choice(['1Z', 'JD', 'RR'])}{rng.randint(10**8, 10**9)}",
     "user": _user,
+    "slug": lambda rng: rng.choice(pools.WORDS) + rng.choice(["-", "_", "-"]) + rng.choice([*pools.WORDS, str(rng.randint(1, 40)), "api", "prod", "db", "v2", "worker", "eu"]),
     "zip": lambda rng: f"{rng.randint(10000, 99950)}",
     "address": lambda rng: f"{rng.randint(1, 999)} {rng.choice(pools.STREETS)}, {rng.choice(pools.CITIES)}",
     "expr": _expression,
@@ -374,7 +375,7 @@ def listed(rng: random.Random, words: list[str]) -> str:
     return f"{', '.join(words[:-1])} and {words[-1]}" if roll < 0.85 else f"{', '.join(words[:-1])}, and {words[-1]}"
 
 
-def _list_of(inner: Kind, low: int, high: int) -> Kind:
+def list_of(inner: Kind, low: int, high: int) -> Kind:
     numeric = inner.schema["type"] in ("integer", "number")
 
     def draw(rng: random.Random) -> Drawn:
@@ -444,7 +445,7 @@ def kind(spec: str) -> Kind:
         return _choice(body, name == "enum")
     if name == "list":
         inner, low, high = body.rsplit(",", 2)
-        return _list_of(kind(inner), int(low), int(high))
+        return list_of(kind(inner), int(low), int(high))
     if name in ("int", "big"):
         low, high = (int(each) for each in body.split(","))
         return Kind((_integer if name == "int" else _big)(low, high), dict(_INTEGER), name=name)

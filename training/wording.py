@@ -1,0 +1,119 @@
+"""How people type: a request with what stands around it, several requests in one, and slips of the keyboard.
+
+Above: `family`, `compose`, `seal`, `intents`. Below: nothing. The seed decides all.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable
+
+#: Words that begin a question.
+ASKING = frozenset("What What's How When Which Who Where Is Does Do Can Are".split())
+_SLOT = re.compile(r"(\{[\w.]+\})")
+_POLITE = (
+    "Please ", "Hey, ", "Could you please ", "I need you to ", "Hi! ", "Can you ", "Quick question: ", "Help me: ", "ok so ",
+    "Hello, would you ", "Kindly ", "Next, ", "Now ", "I want you to ", "Your task: ", "Do this: ", "yo, ", "Let's ",
+)  # fmt: skip
+_CONTEXT = (
+    "I'm working on a school project.", "My boss wants to know this.", "I have a question.", "This is for a friend.",
+    "I was wondering about something.", "I'm preparing a presentation.", "We are planning something.", "Good evening.",
+    "I already tried it twice on my own and failed.", "My colleague said that you can help.", "I have no idea how to do this.",
+    "The last answer was wrong, so let me ask again.", "I'm in a hurry and my battery is low.", "Sorry to bother you again.",
+    "We talked about it at dinner and could not agree.", "I'm a beginner, so keep it simple.", "You helped me yesterday, thanks!",
+    "Forget what I said before.", "My daughter asked me this and I did not know.", "There was a long debate about it in our team.",
+    "I'm sitting in the train and have little time.", "It is the last thing on my list.", "I read an article and got curious.",
+    "Here is what I need.", "One more thing.", "Imagine you are my assistant.", "I hope you are well.", "Okay, let's begin.",
+)  # fmt: skip
+_LONG = (
+    "You are the assistant of a small company. Answer only what is asked, use the tools where they fit, and never invent values. "
+    "The request of the customer follows.\n\n{0}",
+    "### Context\nThe user writes from a phone and is in a hurry.\n### Request\n{0}",
+    "Below is a message from a user. Do what it asks.\n\"{0}\"",
+    "user: {0}",
+    "Request: {0}\nAnswer with a call if a tool fits.",
+    "I have been a customer for many years and was always happy, until last week when nothing worked any more. Anyway, "
+    "my problem today is another one. {0} I hope you can do this for me, because the hotline was no help at all.",
+    "{0}\n\nSent from my phone",
+    "Subject: request\n\n{0}\n\nBest regards",
+    "{0} Think before you answer.",
+    "[{0}]",
+)  # fmt: skip
+_AFTER = (
+    "Thanks!", "Thank you.", "Please be quick.", "I'd appreciate your help.", "Thanks in advance.", "I need it today.",
+    "That's all.", "No rush.", "It's important to me.", "My friends will be happy.", "That would be great.", "Only that, nothing else.",
+    "I'll tell my boss then.", "We can talk about the rest later.", "I really don't know it by heart.", "Just the result, please.",
+)  # fmt: skip
+
+
+def sentence(text: str, rng: random.Random) -> str:
+    """A request as people type it."""
+    text = text[:1].upper() + text[1:]
+    roll = rng.random()
+    if roll < 0.08:
+        text = text[:1].lower() + text[1:].rstrip(".?")
+    elif roll < 0.16 and text.split()[0] not in ASKING:
+        text = rng.choice(_POLITE) + text[:1].lower() + text[1:]
+    elif roll < 0.25:
+        text = f"{rng.choice(_CONTEXT)} {text}"
+    elif roll < 0.31:
+        text = f"{_ended(text)} {rng.choice(_AFTER)}"
+    elif roll < 0.34:
+        text = f"{rng.choice(_CONTEXT)} {_ended(text)} {rng.choice(_AFTER)}"
+    elif roll < 0.38:
+        text = rng.choice(_LONG).format(text)
+    return text
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def misspelled(text: str, rng: random.Random) -> str:
+    """The text of a request, now and then with a slip or without care; what stands in slots is left alone."""
+    roll = rng.random()
+    if roll > 0.1:
+        return text
+    parts = _SLOT.split(text)
+    if roll < 0.04:  # no capitals, no marks
+        return "".join(part if at % 2 else re.sub(r"[.,?!]", "", part).lower() for at, part in enumerate(parts))
+    return "".join(part if at % 2 else _slip(part, rng) for at, part in enumerate(parts))
+
+
+def _slip(text: str, rng: random.Random) -> str:
+    """One word of the text with two letters swapped, one left out or one doubled."""
+    words = text.split(" ")
+    long = [at for at, word in enumerate(words) if len(word) > 4 and word.isalpha()]
+    if not long:
+        return text
+    at = rng.choice(long)
+    word, place = words[at], rng.randint(1, len(words[at]) - 2)
+    words[at] = rng.choice(
+        [
+            word[:place] + word[place + 1] + word[place] + word[place + 2 :],
+            word[:place] + word[place + 1 :],
+            word[:place] + word[place] + word[place:],
+        ]
+    )
+    return " ".join(words)
+
+
+def strung(parts: Iterable[str], rng: random.Random) -> str:
+    """Several requests as one."""
+    bare = [each.rstrip(". ") for each in parts]
+    upper = [each[:1].upper() + each[1:] for each in bare]
+    lower = [bare[0], *(each[:1].lower() + each[1:] for each in bare[1:])]
+    ended = [each if each.endswith(("?", "!")) else f"{each}." for each in upper]
+    return rng.choice(
+        [
+            " ".join(ended),
+            " ".join([ended[0], *(f"Also, {each[:1].lower()}{each[1:]}" for each in ended[1:])]),
+            " ".join([ended[0], *(f"Then {each[:1].lower()}{each[1:]}" for each in ended[1:])]),
+            " and ".join(each.rstrip("?") for each in lower) + ("?" if bare[-1].endswith("?") else "."),
+            "\n".join(f"{at}. {each}" for at, each in enumerate(ended, 1)),
+            ", ".join(each.rstrip("?") for each in lower[:-1])
+            + f", and {lower[-1].rstrip('?')}"
+            + ("?" if bare[-1].endswith("?") else "."),
+        ]
+    )
