@@ -26,7 +26,7 @@ from toolspeak.core.model import Request, Usage
 from toolspeak.core.strategy import Settings
 from toolspeak.server.app import App
 from toolspeak.server.gateway import Gateway, Line
-from toolspeak.server.recorder import Recorder
+from toolspeak.server.recording.recorder import Recorder
 from toolspeak.server.wire import CarefulProtocol
 from toolspeak.state import MemoryState
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any
 
 from toolspeak import AsyncAgent, AsyncClient, Scripted, TextDelta, Tool, ToolCall, tool
-from toolspeak.agent_events import AgentEvent
+from toolspeak.agent.events import AgentEvent
 from toolspeak.core.events import Event
 from toolspeak.core.model import JSONObject
 from toolspeak.core.record import CallRecord

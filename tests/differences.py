@@ -30,7 +30,7 @@ GROUPS: list[tuple[str, str, str]] = [
     (
         "B4",
         "the arguments can be repaired (inner quotes, doubled encoding, an extra closer), so they are",
-        "aisdk-hermes-030 aisdk-hermes-049 aisdk-hermes-050 aisdk-hermes-051 aisdk-hermes-052 aisdk-hermes-055 "
+        "aisdk-hermes-030 aisdk-hermes-050 aisdk-hermes-051 aisdk-hermes-052 aisdk-hermes-055 "
         "aisdk-hermes-138 zeroclaw-L3871",
     ),
     (

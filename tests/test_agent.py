@@ -27,7 +27,7 @@ from toolspeak import (
     UsageError,
     render_calls,
 )
-from toolspeak.agent_events import AgentEvent, OutputPiece, ResultReady, TextPiece, WorkFinished
+from toolspeak.agent.events import AgentEvent, OutputPiece, ResultReady, TextPiece, WorkFinished
 from toolspeak.tools.approval import Approval, Question
 from toolspeak.tools.base import CallContext, ToolOutput
 from toolspeak.tools.final_output import FinalOutput

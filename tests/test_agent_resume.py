@@ -10,10 +10,11 @@ import pytest
 
 from tests.agents import Endless, Held, agent, calling, content, look, model, run, sender
 from toolspeak import AsyncAgent, AsyncClient, ToolCall, ToolResult, UsageError
-from toolspeak.agent_events import CallStarted
+from toolspeak.agent.events import CallStarted
 from toolspeak.core.record import Answer, CallRecord, Round
 from toolspeak.errors import SessionBusyError, StoreFullError
 from toolspeak.journal import MemoryJournal, MemorySessions
+from toolspeak.tools.approval import Approval
 
 HOLD = ToolCall("hold", {"to": "anna"})
 LOOK = ToolCall("look", {"at": "home"})
@@ -93,8 +94,8 @@ def test_who_stops_reading_cancels_the_work():
 
 @pytest.mark.requirement("F7")
 def test_a_tool_that_ignores_its_end_holds_nobody_up(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("toolspeak.agent_calls._GRACE", 0.01)
-    monkeypatch.setattr("toolspeak.agent_calls.ended.__defaults__", (0.01,))
+    monkeypatch.setattr("toolspeak.agent.calls._GRACE", 0.01)
+    monkeypatch.setattr("toolspeak.agent.calls.ended.__defaults__", (0.01,))
 
     async def main() -> None:
         begun, let_go = asyncio.Event(), asyncio.Event()
@@ -176,6 +177,43 @@ def test_what_may_have_been_done_is_not_done_again_without_consent(consent: bool
         assert result.error is not bool(consent)
         assert len({context.key for context in held.contexts}) == 1  # the same for what is done again
         await one.close()
+
+    run(main())
+
+
+@pytest.mark.requirement("F7", "R-F35")
+@pytest.mark.parametrize("again", [{"to": "anna", "timeout": 5}, {"to": "anna", "how": "fast"}, {"to": "Anna"}])
+@pytest.mark.parametrize("yes", [False, True])
+def test_an_interrupted_call_in_other_words_is_not_done_without_consent(again: dict[str, Any], yes: bool):
+    """Not where nobody can be asked, and not where everything in a sandbox was allowed: this tool is in none."""
+
+    async def main() -> None:
+        held = Held(side_effects=True)
+        upstream = model(calling(HOLD), calling(ToolCall("hold", again)), "Done.")
+        sessions = MemorySessions()
+        one = agent(upstream, held, store=sessions)
+        first, _ = await asyncio.gather(one.run("Hold."), _when(held.begun, one))
+        held.let_go.set()
+        other = agent(upstream, held, store=sessions, approve=Approval(yes=True, allow=["hold"]) if yes else None)
+        second = await other.resume(first.session)
+        assert len(held.contexts) == 1
+        assert "may have been carried out" in content(second.rounds[0].calls[0])
+
+    run(main())
+
+
+@pytest.mark.requirement("F7")
+@pytest.mark.parametrize(("again", "runs"), [({"to": "anna", "timeout": 5}, 1), ({"to": "bert"}, 2)])
+def test_yes_counts_in_a_sandbox_for_another_call_but_not_for_the_same_again(again: dict[str, Any], runs: int):
+    async def main() -> None:
+        held = Held(side_effects=True)
+        held.sandboxed = True  # pyright: ignore[reportAttributeAccessIssue]
+        upstream = model(calling(HOLD), calling(ToolCall("hold", again)), "Done.")
+        one = agent(upstream, held, approve=Approval(yes=True))
+        first, _ = await asyncio.gather(one.run("Hold."), _when(held.begun, one))
+        held.let_go.set()
+        await one.resume(first.session)
+        assert len(held.contexts) == runs
 
     run(main())
 

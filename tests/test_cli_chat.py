@@ -18,7 +18,7 @@ from rich.console import Console
 
 from tests.cli_agents import READ, Played, alone, served
 from toolspeak import Note, Tool, ToolCall, ToolResult, Usage
-from toolspeak.agent_events import (
+from toolspeak.agent.events import (
     AgentResult,
     CallStarted,
     OutputPiece,
@@ -326,9 +326,9 @@ def test_the_end_is_told_in_one_line(result: AgentResult, line: str):
 def test_who_is_asked_sees_the_whole_call_and_says_yes_clearly():
     shell = Tool("shell", side_effects=True)
     question = Question(shell, {"command": "rm -rf \x1b[8m/"}, "the tool has side effects", tainted=True)
-    assert told(question).endswith(":\nrm -rf [8m/")
+    assert told(question).endswith(":\n  rm -rf \\u{1b}[8m/")
     assert "look twice" in told(question)
-    assert '{"a":1}' in told(Question(shell, {"a": 1}, "why", sandboxed=True))
+    assert '"a": 1' in told(Question(shell, {"a": 1}, "why", sandboxed=True))
     assert [answer_of(typed) for typed in ("y", " YES ", "t", "a", "n", "", "maybe")] == [
         "once", "once", "call", "tool", "deny", "deny", "deny",
     ]  # fmt: skip

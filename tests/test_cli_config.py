@@ -159,6 +159,7 @@ def test_trust_is_given_listed_ended_by_a_change_and_taken_back(work: Path):
     assert done("trust").startswith("`toolspeak.toml` is trusted as it is now (sha256 ")
     assert base_url() == "http://127.0.0.1:9000/v1"
     assert done("trust", "--list") == f"{file}\n"
+    assert json.loads(done("trust", "--list", "--json")) == {"trusted": [str(file)]}
     file.write_text('base_url = "http://evil.example"')
     assert base_url() == ""
     done("trust", str(file))

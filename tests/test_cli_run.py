@@ -65,6 +65,19 @@ def test_every_event_is_a_line_of_json_where_that_is_wanted():
     assert events[-1]["result"]["content"] == "Three crowns."
 
 
+@pytest.mark.requirement("F1")
+def test_a_call_of_no_tool_is_answered_also_beside_calls_that_run():
+    model = Played(("", [READ[1][0], ("fly", {"to": "Oslo"})]), "Three crowns.")
+    with served(model) as url:
+        result = run("What does bread cost?", "--upstream", url, "--no-store")
+    assert result.stdout == "Three crowns.\n"
+    assert "✓ read_file: " in result.stderr
+    assert "✗ fly: " in result.stderr
+    said = "\n".join(message.text for message in model.asked[-1].messages)
+    assert "Bread costs 3 crowns." in said
+    assert "There is no tool `fly`. Nothing was run." in said
+
+
 @pytest.mark.requirement("F6", "R-T4")
 def test_what_changes_something_is_not_run_where_nobody_can_be_asked(folder: Path):
     write = ("", [("write_file", {"path": "new.txt", "content": "x"}), ("shell", {"command": "touch other.txt"})])

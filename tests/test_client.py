@@ -90,10 +90,12 @@ REFUSED = {
     "one message": (lambda asked: asked.chat({"role": "user", "content": "Hi"}), "must be a list of messages"),
     "one tool": (lambda asked: asked.chat("Hi", tools=WEATHER), "must be a list of tools"),
     "a bad mode": (lambda asked: asked.chat("Hi", mode="sometimes"), "mode"),
-    "several answers": (lambda asked: asked.chat("Hi", tools=[WEATHER], n=2), "`n` above 1"),
+    "several answers": (lambda asked: asked.chat("Hi", n=2), "`n` above 1"),
+    "several answers with tools": (lambda asked: asked.chat("Hi", tools=[WEATHER], n=2), "`n` above 1"),
 }
 
 
+@pytest.mark.requirement("C6")
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_work_is_the_callers_mistake(case: str):
     asked, upstream = client("Hello.")

@@ -39,6 +39,13 @@ def test_the_command_line_loads_only_what_a_command_needs():
     assert not loaded & (set(HEAVY) - {"click"})
 
 
+def test_a_server_starts_without_what_only_tools_need():
+    loaded = loaded_by("import toolspeak.server.app, toolspeak.server.run, toolspeak.protocols.openai_chat")
+    assert "toolspeak.server.exchange" in loaded
+    assert not [name for name in loaded if name.startswith("toolspeak.dialects")]
+    assert not loaded & {"toolspeak.core.engine", "toolspeak.core.scanner", "toolspeak.core.refusals", "starlette"}
+
+
 def test_importing_toolspeak_takes_little_time():
     # Three tries, the best counts: the limit is on the work, not on a busy machine. The goal is 100 ms.
     code = "import time; a = time.process_time(); import toolspeak; print(time.process_time() - a)"

@@ -17,7 +17,7 @@ from tests.upstreams.loopback import Answer, Heard, head, serving
 from toolspeak import AsyncClient, Client, Event, Finish, Request, Scripted, TextDelta, ToolCall, Usage, UsageSeen
 from toolspeak.config import load
 from toolspeak.core.capability import Capabilities, Profile
-from toolspeak.core.probing import Verdict
+from toolspeak.core.probing.battery import Verdict
 from toolspeak.core.strategy import Settings
 from toolspeak.errors import UpstreamError
 from toolspeak.probe import Probes, measure

@@ -9,8 +9,8 @@ import pytest
 
 from toolspeak import Failure
 from toolspeak.core.capability import Capabilities
-from toolspeak.core.probing import VERSION, Verdict
-from toolspeak.core.probing_questions import Way, hear, said
+from toolspeak.core.probing.battery import VERSION, Verdict
+from toolspeak.core.probing.questions import Way, hear, said
 from toolspeak.core.strategy import Settings, strategy
 from toolspeak.probe_store import Place, ProbeStore, Stored, apply, is_loopback, when
 from toolspeak.state import FileState, MemoryState

@@ -15,7 +15,7 @@ from toolspeak.core.engine import Engine, Outcome
 from toolspeak.core.events import CallStart, Event, Failure, Finish, Reply, TextDelta, UsageSeen, fold
 from toolspeak.core.model import Message, Request, TextPart, Tool, ToolCall, ToolChoice, Usage
 from toolspeak.core.strategy import Mode, Settings, plan
-from toolspeak.core.trace import Trace
+from toolspeak.core.turns.trace import Trace
 from toolspeak.errors import (
     FormatError,
     ToolChoiceError,
@@ -280,3 +280,48 @@ def test_a_native_call_reaches_the_caller_as_it_was_made():
     assert [(call.name, call.arguments, call.id) for call in reply.calls] == [("weather", {"city": "Paris"}, "own")]
     assert any(isinstance(event, CallStart) for batch in batches for event in batch)
     assert upstream.requests[0].tools == (WEATHER,)
+
+
+# ---- where the time goes
+
+
+class Timed:
+    """An upstream whose reads each take some seconds, by a clock that only it moves."""
+
+    provider, base_url = "timed", "http://timed.test"
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *reads: tuple[float, list[Event]]) -> None:
+        self._now = 0.0
+        self._reads = reads
+        monkeypatch.setattr("toolspeak.turn.time.perf_counter", lambda: self._now)
+
+    async def open(self, request: Request) -> AsyncGenerator[list[Event], None]:
+        for seconds, batch in self._reads:
+            self._now += seconds
+            yield batch
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+@pytest.mark.requirement("H3")
+def test_first_token_and_hold_back_are_parts_of_what_was_waited(monkeypatch: pytest.MonkeyPatch):
+    upstream = Timed(
+        monkeypatch,
+        (1.0, []),  # something without content
+        (2.0, [TextDelta("Paris is sunny. ")]),
+        (4.0, [TextDelta("<tool_")]),  # this may become a call: nothing of it goes on
+        (8.0, [TextDelta("king> is no mark.")]),
+        (16.0, [Finish("stop")]),
+    )
+    made = turn(upstream)  # type: ignore[arg-type]
+    reply = reply_of(played(made))
+    assert reply.text == "Paris is sunny. <tool_king> is no mark."
+    assert (made.waited, made.first_token, made.held, made.tooled) == (31.0, 3.0, 8.0, 0.0)
+
+
+def test_what_is_held_to_the_end_is_held_until_then(monkeypatch: pytest.MonkeyPatch):
+    upstream = Timed(monkeypatch, (1.0, [TextDelta("<tool_")]), (2.0, [TextDelta("call")]), (4.0, [Finish("stop")]))
+    made = turn(upstream)  # type: ignore[arg-type]
+    played(made)
+    assert (made.first_token, made.held) == (1.0, 6.0)

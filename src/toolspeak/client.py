@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator, Mapping
 from functools import cache, partial
 from types import TracebackType
 from typing import Self
@@ -26,7 +26,7 @@ from .core.capability import Capabilities, capabilities
 from .core.events import Event
 from .core.model import JSONValue, Message, Tool, ToolChoice
 from .core.strategy import Settings
-from .core.trace import TracedReply
+from .core.turns.trace import TracedReply
 from .errors import ModelError, UpstreamTimeout, UsageError
 from .plugins import Plugins
 from .portal import Portal
@@ -164,7 +164,7 @@ class AsyncClient:
         state: where tools are remembered between turns; by default in the state file, if the configuration names
             one, else in memory.
         timeout: seconds that one turn may take.
-        templates: texts of your own in place of those that teach the model, see `TEMPLATES` of `core.few_shot`.
+        templates: texts of your own in place of those that teach the model, see `TEMPLATES` of `core.prompts.few_shot`.
         tenant: on whose behalf; memory and marks of tenants never meet.
         settings: anything of `Settings`, such as `mode`, `plan`, `policy`, `retries`.
     """
@@ -191,17 +191,34 @@ class AsyncClient:
         plugins = _plugins(config.load_plugins)
         plugins.extend(known)
         known.configure(*config.overrides())
-        self._reached = reach(model, base_url, api_key, config, plugins, protocol, transport)
-        self._settings = _changed(config.settings_for(str(self._reached)), settings)
+        reached = reach(model, base_url, api_key, config, plugins, protocol, transport)
+        changed = _changed(config.settings_for(str(reached)), settings)
         memory: State = state if state is not None else _state_of(config)
         # What `toolspeak probe` found is in the state file; what is found here is kept where everything else is.
         near = None if memory is state else config.state(near=True)
         found = ProbeStore(near) if near is not None and isinstance(memory, SharedState) else ProbeStore(memory, near)
-        self._probes = Probes(known, found)
+        probes = Probes(known, found)
         secret = config.secret(memory).reveal().encode()
-        self._turns = TurnMaker(self._reached, known, memory, secret, own, self._probes)
+        turns = TurnMaker(reached, known, memory, secret, own, probes)
+        self._hold(turns, changed, probes, reached.upstream.close)
         self._tenant = tenant
         self._timeout = _seconds(timeout)
+
+    def _hold(self, turns: TurnMaker, settings: Settings, probes: Probes, close: Callable[[], Awaitable[None]]) -> None:
+        self._turns = turns
+        self._reached = turns.reached
+        self._settings = settings
+        self._probes = probes
+        self._close = close
+        self._tenant = ""
+        self._timeout: float | None = None
+
+    @classmethod
+    def over(cls, turns: TurnMaker, settings: Settings, probes: Probes, close: Callable[[], Awaitable[None]]) -> Self:
+        """A client of a model that somebody else has made ready. For the parts of toolspeak itself."""
+        client = cls.__new__(cls)
+        client._hold(turns, settings, probes, close)
+        return client
 
     @property
     def model(self) -> str:
@@ -263,7 +280,7 @@ class AsyncClient:
     async def close(self) -> None:
         """Free the connections."""
         await self._probes.close()
-        await self._reached.upstream.close()
+        await self._close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -399,6 +416,11 @@ class Client:
     def model(self) -> str:
         """The name of the model, without its provider."""
         return self._client.model
+
+    @property
+    def inside(self) -> tuple[AsyncClient, Portal]:
+        """The client behind this one, and the loop that it works in. For the parts of toolspeak itself."""
+        return self._client, self._portal
 
     def __repr__(self) -> str:
         return repr(self._client).removeprefix("Async")

@@ -1,11 +1,12 @@
 """What a client knows beyond one request: how callers write requests, tools and answers of earlier turns.
 
 A later turn may bring a tool's result without listing the tools again; they are then remembered, or made up
-from the calls in the history. Above: `client`, the server. Below: `state`, `core.history`, the OpenAI codec.
+from the calls in the history. Above: `client`, the server. Below: `state`, `core.prompts.past`, the OpenAI codec.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -14,8 +15,8 @@ from typing import TypeVar
 
 import msgspec
 
-from .core.history import has_tool_history, tools_of_history
 from .core.model import JSONObject, JSONValue, Message, Note, Options, Request, TextPart, Tool, ToolChoice, tools_from
+from .core.prompts.past import has_tool_history, tools_of_history
 from .core.strategy import Settings
 from .errors import UsageError
 from .protocols import openai_chat
@@ -127,6 +128,12 @@ class Conversation:
     def __init__(self, state: State) -> None:
         self._state = state
         self._shared = state if isinstance(state, SharedState) else None
+        self._last: tuple[tuple[Tool, ...], str] | None = None
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether many processes share this memory, so that what is needed must be fetched first."""
+        return self._shared is not None
 
     async def warm(self, tenant: str, call_ids: Iterable[str] = (), items: Iterable[str] = ()) -> None:
         """Have what belongs to these calls and names at hand, where many processes share one memory."""
@@ -141,10 +148,14 @@ class Conversation:
 
     def remember(self, tenant: str, request: Request, call_ids: Iterable[str]) -> None:
         """Keep the tools of the calls that have just been made."""
-        tools = ""
         for call_id in call_ids:
-            tools = tools or msgspec.json.encode(request.tools).decode()
-            self._state.put(_key(tenant, call_id), tools, _REMEMBERED)
+            self._state.put(_key(tenant, call_id), self._written(request.tools), _REMEMBERED)
+
+    def _written(self, tools: tuple[Tool, ...]) -> str:
+        """Tools as they are kept. Agents call with the same ones again and again."""
+        if self._last is None or tools is not self._last[0]:
+            self._last = (tools, msgspec.json.encode(tools).decode())
+        return self._last[1]
 
     def recall(self, tenant: str, request: Request, settings: Settings) -> tuple[Request, tuple[Note, ...]]:
         """The request with the tools that it no longer lists, where they are wanted."""
@@ -160,6 +171,20 @@ class Conversation:
     def keep_item(self, tenant: str, name: str, item: JSONObject) -> None:
         """Keep a part of an answer under its name."""
         self._state.put(_item_key(tenant, name), item, _REMEMBERED)
+
+    async def forget_items(self, tenant: str, names: Iterable[str]) -> None:
+        """Keep these no more."""
+        for name in names:
+            key = _item_key(tenant, name)
+            if self._shared is None:
+                self._state.delete(key)
+            else:  # which waits for a database
+                await asyncio.to_thread(self._state.delete, key)
+
+    async def renew(self, tenant: str, items: Iterable[str]) -> None:
+        """Have these at hand as they are now, where another process may have deleted one."""
+        if self._shared is not None:
+            await self._shared.renew(_item_key(tenant, name) for name in items)
 
     def item(self, tenant: str, name: str) -> JSONObject | None:
         """The part of an earlier answer that has this name."""

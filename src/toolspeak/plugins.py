@@ -8,24 +8,33 @@ the server, the command line. Below: the dialect table, `core.capability`, the c
 from __future__ import annotations
 
 import logging
+import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib.metadata import Distribution, EntryPoint, distributions
-from typing import Any, Literal, TypeAlias, cast
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from weakref import WeakSet
 
 import msgspec
 
 from .core.capability import Capabilities, Table, capabilities, read_table
 from .core.model import Note, Tool, ToolCall
-from .core.reader import parse
-from .dialects.table import DIALECTS, Dialect, render_calls
 from .errors import ConfigError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from .dialects.table import Dialect
 
 __all__ = ["GROUPS", "Plugin", "Plugins"]
 
 Group: TypeAlias = Literal["toolspeak.dialects", "toolspeak.upstreams", "toolspeak.profiles"]
 GROUPS: tuple[Group, ...] = ("toolspeak.dialects", "toolspeak.upstreams", "toolspeak.profiles")
+
+#: How folders are called in which a distribution says what it is, and the file in them that announces.
+_INSTALLED = (".dist-info", ".egg-info")
+_ANNOUNCED = "entry_points.txt"
 
 _log = logging.getLogger("toolspeak.plugins")
 
@@ -120,10 +129,13 @@ class Plugins:
         return self._found
 
     def _entry_points(self) -> Iterator[tuple[Plugin, EntryPoint]]:
-        found = list(distributions() if self._path is None else distributions(path=self._path))
-        # Most have none, and what else is known of a distribution takes a hundred times longer to read.
-        if not any(map(_may_have_plugins, found)):
+        # Most have none, and what else is known of a distribution takes a hundred times longer to read; so does loading
+        # what reads it.
+        if not any(map(_may_have_plugins, sys.path if self._path is None else self._path)):
             return
+        from importlib.metadata import distributions
+
+        found = distributions() if self._path is None else distributions(path=self._path)
         seen: set[str] = set()
         for distribution in found:
             try:
@@ -170,6 +182,8 @@ class Plugins:
             return None
 
     def _add_dialect(self, row: Any) -> None:
+        from .dialects.table import DIALECTS, Dialect
+
         if not isinstance(row, Dialect):
             raise ConfigError(f"a {type(row).__name__} is no dialect")
         if row.name in DIALECTS or row.name in ("", "auto"):
@@ -180,7 +194,7 @@ class Plugins:
         except Exception:
             del DIALECTS[row.name]
             raise
-        cast(dict[str, Dialect], self._dialects)[row.name] = row
+        cast("dict[str, Dialect]", self._dialects)[row.name] = row
 
     def _tell_replaced(self, plugin: Plugin) -> None:
         """Keys of a provider go to whoever serves it: nobody takes that over without a word."""
@@ -200,6 +214,9 @@ class Plugins:
 
 def _try_out(dialect: str) -> None:
     """A dialect must read what it writes; better to find out here than in the middle of a request."""
+    from .core.reader import parse
+    from .dialects.table import render_calls
+
     call = ToolCall("example", {"text": "a word"})
     text = render_calls(dialect, [call])
     tool = Tool("example", parameters={"type": "object", "properties": {"text": {"type": "string"}}})
@@ -208,12 +225,27 @@ def _try_out(dialect: str) -> None:
         raise ConfigError(f"dialect `{dialect}` does not read what it writes")
 
 
-def _may_have_plugins(distribution: Distribution) -> bool:
+def _may_have_plugins(place: str) -> bool:
+    """Whether a distribution that is installed there may announce something. What is no folder may hold anything."""
     try:
-        told = distribution.read_text("entry_points.txt") or ""
-    except Exception:  # it is told when it is read
+        with os.scandir(place or ".") as found:
+            names = [each.name for each in found if each.name.endswith(_INSTALLED)]
+    except FileNotFoundError:
+        return False
+    except OSError:  # an archive
         return True
-    return any(group in told for group in GROUPS)
+    return any(_announces(os.path.join(place, name, _ANNOUNCED)) for name in names)
+
+
+def _announces(path: str) -> bool:
+    with suppress(FileNotFoundError, NotADirectoryError):
+        try:
+            with open(path, "rb") as file:
+                told = file.read()
+        except PermissionError:  # it is told when it is read
+            return True
+        return any(group.encode() in told for group in GROUPS)
+    return False
 
 
 def _table(value: Any, plugin: Plugin) -> Table:

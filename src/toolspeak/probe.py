@@ -14,24 +14,25 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from .core.capability import Capabilities, Profile
-from .core.concessions import refuses_system
-from .core.engine import Outcome
 from .core.events import CallArgs, Event, Failure, Finish, ReasoningDelta, TextDelta
 from .core.model import JSONObject, Request
-from .core.nonces import nonces_of
-from .core.probing import Probing, Verdict
-from .core.probing_questions import Asked, Heard, Way
-from .core.probing_signs import MOST_BYTES, Signs, asides_for, signs_in
-from .core.reader import parse
+from .core.probing.signs import MOST_BYTES, Signs, asides_for, signs_in
+from .core.probing.verdicts import Verdict
+from .core.prompts.nonces import nonces_of
 from .core.strategy import Plan, Settings
+from .core.turns.actions import Outcome
+from .core.turns.concessions import refuses_system
 from .errors import ToolspeakError, UpstreamError
 from .probe_store import LONGEST_NAME, Place, ProbeStore, Stored, apply, is_due, place_of
 from .reach import Reached
 from .upstreams.address import address, ends_with_version
 from .upstreams.seam import Upstream, failure_of
+
+if TYPE_CHECKING:
+    from .core.probing.questions import Asked, Heard
 
 __all__ = ["Probes", "measure"]
 
@@ -61,7 +62,7 @@ _MOST_SEARCHED = 65_536
 #: Leaked calls that show that a model leaks: one may have been a quotation.
 _LEAKS = 2
 
-Progress = Callable[[Asked, Heard, int], None]
+Progress: TypeAlias = "Callable[[Asked, Heard, int], None]"
 
 
 # ---- asking
@@ -75,6 +76,10 @@ async def measure(
     reached: Reached, profile: Profile, *, full: bool = False, progress: Progress | None = None
 ) -> Verdict:
     """Ask a model everything, one question after the other."""
+    # Imported here: most turns are followed by no probe.
+    from .core.probing.battery import Probing
+    from .core.probing.questions import Way
+
     signs = await _signs(reached)
     nonce = nonces_of(secrets.token_bytes(16), "probe", ())(0)
     probing = Probing(Way(reached.model, reached.protocol), profile, nonce, signs, full=full)
@@ -187,7 +192,8 @@ class Probes:
 
     def ended(self, reached: Reached, request: Request, plan: Plan, settings: Settings, outcome: Outcome) -> None:
         """Behind a turn: learn from it, and begin a probe where one is due."""
-        self._contradicted(place_of(reached), request, plan, settings, outcome)
+        if outcome.conceded or outcome.failure is not None or plan.kind == "native":
+            self._contradicted(place_of(reached), request, plan, settings, outcome)
         if request.tools:
             self.begin(reached, settings)
 
@@ -213,6 +219,8 @@ class Probes:
                 self._learn(place, {"leaks": True}, "native answers held calls as text")
 
     def _leaked(self, request: Request, outcome: Outcome) -> bool:
+        from .core.reader import parse
+
         said = outcome.trace.attempts[-1].raw[:_MOST_SEARCHED]
         untrusted = tuple(message.text for message in request.messages)
         return bool(said) and bool(parse(said, request.tools, untrusted=untrusted).calls)
@@ -230,6 +238,8 @@ class Probes:
 
     def begin(self, reached: Reached, settings: Settings) -> bool:
         """Probe a model in the background, where that is due; whether it is."""
+        if settings.mode != "auto" or settings.chat_only:  # nothing that is found out would count
+            return False
         place = place_of(reached)
         seen, now = self._remember(place), self._store.clock()
         fresh = seen.stored is not None and seen.stored.is_fresh(now)

@@ -18,8 +18,8 @@ import msgspec
 
 from .core.capability import Capabilities, Found
 from .core.model import JSONObject
-from .core.probing import VERSION, Verdict
-from .core.probing_questions import printable
+from .core.printable import UNSEEN, printable
+from .core.probing.verdicts import VERSION, Verdict
 from .core.strategy import Settings
 from .errors import ToolspeakError
 from .reach import Reached
@@ -182,7 +182,7 @@ class ProbeStore:
 
 
 def _at(place: Place, verdict: Verdict, measured: float = 0.0) -> Stored:
-    provider, model, base_url = (printable(name, LONGEST_NAME) for name in place)
+    provider, model, base_url = (printable(name[:LONGEST_NAME], UNSEEN) for name in place)
     return Stored(provider, model, base_url, verdict, measured)
 
 

@@ -76,6 +76,10 @@ class SharedState(State, Protocol):
         """Have these values at hand."""
         ...
 
+    async def renew(self, keys: Iterable[str]) -> None:
+        """The same, as they are now: another process may have deleted one."""
+        ...
+
     async def settle(self) -> None:
         """Wait until others can see everything that was put."""
         ...
@@ -94,13 +98,19 @@ class MemoryState:
         self._lock = threading.Lock()
         #: As JSON text, so that nobody changes a value from outside.
         self._values: OrderedDict[str, tuple[str, float | None]] = OrderedDict()
+        #: The text that was put last, and its JSON: the same one is often put under many keys, and then kept once.
+        self._last = ("", '""')
 
     def get(self, key: str) -> Any:
         with self._lock:
             return self._get(key)
 
     def put(self, key: str, value: Any, ttl: float | None = None) -> None:
-        text = _json(key, value)
+        known, text = self._last
+        if value is not known:
+            text = _json(key, value)
+            if type(value) is str:
+                self._last = (value, text)
         with self._lock:
             self._put(key, text, ttl)
 

@@ -7,6 +7,8 @@ the API of OpenTelemetry, if it is there.
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -53,10 +55,14 @@ TOOLS = "toolspeak.tools"
 REQUESTS = "toolspeak.upstream_requests"
 
 _NAME = "toolspeak"
+#: The API, and its own variable by which it finds a provider by itself.
+_API, _NAMED = "opentelemetry.trace", "OTEL_PYTHON_TRACER_PROVIDER"
 
 
 def tracer(provider: TracerProvider | None = None) -> Tracer | None:
     """What spans are made with; None where nobody listens."""
+    if provider is None and _API not in sys.modules and _NAMED not in os.environ:  # noqa: TID251 - its own, not ours
+        return None  # who has set a provider up has loaded the API for that; for all others it takes its time
     try:
         from opentelemetry import trace
     except ImportError:

@@ -8,20 +8,22 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
-from typing import Protocol
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from .core.engine import Action, Ask, Done, Emit, Engine, Outcome, Stop
-from .core.events import Event, Failure, fold
-from .core.passage import Passage
-from .core.trace import TracedReply
+from .core.events import Event, Failure, Noted, fold
+from .core.turns.actions import Action, Ask, Done, Emit, Outcome, Stop
+from .core.turns.passage import Passage
+from .core.turns.trace import TracedReply
 from .errors import FormatError, ModelError, ToolChoiceError, UpstreamError
-from .protocols.said import message_of
 from .upstreams.seam import Batches, Upstream, error_of, failure_of
 
-__all__ = ["AnyTurn", "Told", "Turn", "error_after"]
+if TYPE_CHECKING:
+    from .core.engine import Engine
+
+__all__ = ["AnyTurn", "Told", "Turn", "all_events", "error_after"]
 
 _SEE = "`error.reply.trace()` shows every request"
 _CHOICE_HINT = f"offer the tool that is needed, or allow `auto`; {_SEE}"
@@ -35,7 +37,12 @@ class AnyTurn(Protocol):
     #: The number of the request that was sent last.
     asked: int
     outcome: Outcome | None
+    #: Seconds: spent waiting for the upstream; of these, those until its first token, and those in which it wrote and
+    #: nothing of it could go on yet; and those in which tools ran.
     waited: float
+    first_token: float
+    held: float
+    tooled: float
 
     def batches(self) -> AsyncGenerator[list[Event], None]:
         """The events, as they become certain; `outcome` is there with the last of them."""
@@ -57,37 +64,56 @@ class Turn:
         self._ended = ended
         self.provider = upstream.provider
         self._actions: deque[Action] = deque()
+        self._over = False
         self._exchange: Batches | None = None
         #: The number of the request that was sent last.
         self.asked = 0
         self.outcome: Outcome | None = None
-        #: Seconds spent waiting for the upstream so far.
+        #: Seconds, as `AnyTurn` tells them, so far.
         self.waited = 0.0
+        self.first_token = 0.0
+        self.held = 0.0
+        self.tooled = 0.0
+        #: How long was waited when the first of what is held back was read.
+        self._held_since = 0.0
 
     async def batches(self) -> AsyncGenerator[list[Event], None]:
         """The events of the turn: what one read made certain comes together, as soon as it is certain."""
         self._actions.extend(self._engine.start())
         try:
-            while True:
-                while self._actions:
-                    action = self._actions.popleft()
-                    if isinstance(action, Emit):
-                        yield self._with_following(action)
-                    elif isinstance(action, Done):
-                        self.outcome = action.outcome
-                        if self._ended is not None:
-                            self._ended(action.outcome)
-                        return
-                    else:
-                        await self._carry_out(action)
-                actions = await self._listen()
-                if len(actions) == 1 and type(only := actions[0]) is Emit:
-                    yield only.events  # nearly every read of a stream
-                else:
-                    self._actions.extend(actions)
+            while not self._over:
+                batch = await (self._act() if self._actions else self._listen())
+                if batch:
+                    yield batch
         finally:
             if self._exchange is not None:
                 await self._hang_up()
+
+    async def whole(self) -> list[Event]:
+        """All events at once, for who passes none of them on before the last."""
+        events: list[Event] = []
+        self._actions.extend(self._engine.start())
+        try:
+            while not self._over:
+                events += await (self._act() if self._actions else self._listen())
+            return events
+        finally:
+            if self._exchange is not None:
+                await self._hang_up()
+
+    async def _act(self) -> list[Event]:
+        """Do what the engine wants next; gives what leaves by it."""
+        action = self._actions.popleft()
+        if isinstance(action, Emit):
+            return self._with_following(action)
+        if not isinstance(action, Done):
+            await self._carry_out(action)
+            return []
+        self._over = True
+        self.outcome = action.outcome
+        if self._ended is not None:
+            self._ended(action.outcome)
+        return []
 
     def _with_following(self, action: Emit) -> list[Event]:
         events = list(action.events)
@@ -105,15 +131,14 @@ class Turn:
             self.asked = action.attempt
             self._exchange = self._upstream.open(action.request)
 
-    async def _listen(self) -> list[Action]:
-        """One read, and what the engine makes of it."""
+    async def _listen(self) -> list[Event]:
+        """One read, and what leaves by it at once, if that is all there is to do."""
         assert self._exchange is not None
         began = time.perf_counter()
         try:
             batch = await anext(self._exchange)
         except StopAsyncIteration:
-            self._exchange = None
-            return self._engine.end(self.asked)
+            self._exchange, batch = None, None
         except UpstreamError as error:
             batch = [failure_of(error)]
         except asyncio.CancelledError:
@@ -124,14 +149,48 @@ class Turn:
             batch = [Failure("the answer was cancelled by the upstream itself")]
         finally:
             self.waited += time.perf_counter() - began
-        if len(batch) == 1:
-            return self._engine.feed(self.asked, batch[0])
-        return [action for event in batch for action in self._engine.feed(self.asked, event)]
+        if batch is None:
+            actions = self._engine.end(self.asked)
+        elif len(batch) == 1:
+            actions = self._engine.feed(self.asked, batch[0])
+        else:
+            actions = [action for event in batch for action in self._engine.feed(self.asked, event)]
+        if not actions or self._held_since or not self.first_token:
+            self._time(batch, actions)
+        if len(actions) == 1 and type(only := actions[0]) is Emit:
+            return only.events  # nearly every read of a stream
+        self._actions.extend(actions)
+        return []
+
+    def _time(self, batch: Sequence[Event] | None, actions: list[Action]) -> None:
+        """A read that was the first, or of which nothing went on, or behind one like that."""
+        if batch and not self.first_token:
+            self.first_token = self.waited
+        if self._held_since:
+            if any(map(_goes_on, actions)):
+                self.held += self.waited - self._held_since
+                self._held_since = 0.0
+        elif batch and not actions:
+            self._held_since = self.waited
 
     async def _hang_up(self) -> None:
         exchange, self._exchange = self._exchange, None
         if exchange is not None:
             await exchange.aclose()
+
+
+def _goes_on(action: Action) -> bool:
+    """Whether something reaches whoever reads the answer, or ends it. Notes are told beside it."""
+    if isinstance(action, Emit):
+        return not all(isinstance(event, Noted) for event in action.events)
+    return isinstance(action, Done)
+
+
+async def all_events(turn: AnyTurn) -> list[Event]:
+    """The events of a turn, once all are there."""
+    if isinstance(turn, Turn):
+        return await turn.whole()
+    return [event async for batch in turn.batches() for event in batch]
 
 
 class Told:
@@ -155,6 +214,8 @@ class Told:
         reply = fold(self._events)
         fields = msgspec.structs.asdict(reply)
         if reply.opaque:
+            from .protocols.said import message_of  # it knows all protocols
+
             fields["own"] = message_of(reply, self._events, self._since, self._protocol)
         outcome = self._turn.outcome
         if outcome is not None:

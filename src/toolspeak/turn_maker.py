@@ -9,25 +9,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from functools import partial
-from typing import NamedTuple
+from functools import cache, partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from .conversation import Conversation
 from .core.capability import Capabilities, Found
-from .core.engine import Engine
-from .core.few_shot import checked, texts_of
-from .core.model import Note, Request
-from .core.nonces import nonces_of
-from .core.passage import Passage, passes
+from .core.model import Note, Request, Tool
+from .core.prompts.nonces import nonces_of
 from .core.strategy import Plan, Settings, plan
+from .core.turns.passage import Passage, passes
 from .errors import UsageError
 from .probe import Probes
 from .reach import Reached
 from .state import State
 from .turn import AnyTurn, Turn
 from .upstreams.seam import Upstream
+
+if TYPE_CHECKING:
+    from .core.engine import Engine
 
 __all__ = ["MadeTurn", "TurnMaker", "checked_templates"]
 
@@ -42,8 +43,18 @@ def checked_templates(templates: Mapping[str, str] | None) -> Mapping[str, str] 
         return None
     if not isinstance(templates, Mapping) or not all(isinstance(text, str) for text in templates.values()):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError("`templates` must map names of templates to texts")
+    from .core.prompts.few_shot import checked, texts_of
+
     checked(texts_of(templates))
     return dict(templates)
+
+
+@cache
+def _engine() -> type[Engine]:
+    """Imported when it is needed: whoever is not asked for tools starts in half of the time."""
+    from .core.engine import Engine
+
+    return Engine
 
 
 class MadeTurn(NamedTuple):
@@ -52,6 +63,8 @@ class MadeTurn(NamedTuple):
     turn: AnyTurn
     request: Request
     plan: Plan
+    #: Tools that are offered beside those of the request, and run where the turn runs.
+    served: tuple[Tool, ...] = ()
 
 
 class TurnMaker:
@@ -84,6 +97,9 @@ class TurnMaker:
 
     def make(self, asked: Request, settings: Settings, tenant: str = "", seen: tuple[Note, ...] = ()) -> MadeTurn:
         """The turn that answers a request; `seen` is what was noted about it before."""
+        if asked.options.n > 1:
+            # One answer is read, checked and told; others would be paid for and lost.
+            raise UsageError("`n` above 1 is not served: a turn has one answer", hint="ask once for each answer")
         reached = self.reached
         found = self.found()
         request, notes = self.conversation.recall(tenant, asked, settings)
@@ -91,7 +107,7 @@ class TurnMaker:
         if passes(request, planned):
             engine = Passage(request, planned, stamp=time.time_ns(), notes=(*seen, *notes))
         else:
-            engine = Engine(
+            engine = _engine()(
                 request,
                 planned,
                 settings,

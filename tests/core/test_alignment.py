@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.growth import assert_linear
-from toolspeak.core import json_values
 from toolspeak.core.schema import ArgumentSchema
+from toolspeak.core.schemas import json_values
 
 pytestmark = pytest.mark.requirement("B5")
 

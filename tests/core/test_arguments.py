@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolspeak.core.arguments import Arguments, Settled, fits_as_it_is, to_json
 from toolspeak.core.lenient_json import END_OBJECT, END_STRING, KEY, OBJECT, PART, STRING, Token, Transducer
 from toolspeak.core.model import Note
+from toolspeak.core.reading.arguments import Arguments, Settled, fits_as_it_is, to_json
 from toolspeak.core.schema import ArgumentSchema
 
 pytestmark = pytest.mark.requirement("B11")

@@ -10,7 +10,6 @@ import msgspec
 import pytest
 
 from tests.turns import NONCE, planned, user
-from toolspeak.core.asking import Asking
 from toolspeak.core.capability import Profile
 from toolspeak.core.model import (
     Media,
@@ -24,9 +23,10 @@ from toolspeak.core.model import (
     ToolChoice,
     ToolResult,
 )
-from toolspeak.core.phases import PhaseName
 from toolspeak.core.recovery import Fault
 from toolspeak.core.strategy import Settings
+from toolspeak.core.turns.asking import Asking
+from toolspeak.core.turns.phases import PhaseName
 from toolspeak.errors import UsageError
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}

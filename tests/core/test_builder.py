@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from toolspeak.core.builder import CallBuilder
-from toolspeak.core.desk import Desk
 from toolspeak.core.events import CallArgs, CallEnd, CallStart, Candidate, Event, Judged, Noted
 from toolspeak.core.evidence import Evidence, Wrapper
 from toolspeak.core.lenient_json import END_OBJECT, END_STRING, KEY, OBJECT, PART, SCALAR, STRING
 from toolspeak.core.model import Note, Tool
-from toolspeak.core.whole import Whole
+from toolspeak.core.reading.builder import CallBuilder
+from toolspeak.core.reading.desk import Desk
+from toolspeak.core.reading.whole import Whole
 
 pytestmark = pytest.mark.requirement("B11")
 

@@ -10,11 +10,11 @@ import pytest
 from tests.core.turning import ASKED, CONSTRAINED, INLINE, TOOLS
 from tests.turns import NONCE, Play, carry_out, engine_for
 from toolspeak.core.capability import Profile
-from toolspeak.core.concessions import concession, refuses_system
 from toolspeak.core.events import Event, Failure, Finish, Noted, TextDelta
 from toolspeak.core.history import without_system
 from toolspeak.core.model import Message, Options, Request, TextPart
 from toolspeak.core.strategy import Settings
+from toolspeak.core.turns.concessions import concession, refuses_system
 
 SYSTEM = Failure("System role not supported", status=400)
 FORM = Failure("Unknown field: response_format", status=400)

@@ -26,9 +26,9 @@ from toolspeak.core.constraint import (
     strict_schema,
     wire_options,
 )
+from toolspeak.core.constraints.shapes import MAX_STRING
 from toolspeak.core.model import Tool, ToolCall, ToolChoice
 from toolspeak.core.schema import ArgumentSchema
-from toolspeak.core.shapes import MAX_STRING
 from toolspeak.dialects.table import render_calls
 from toolspeak.errors import SchemaError, UsageError
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from tests.growth import assert_linear
 from toolspeak.core import contract as module
-from toolspeak.core import signatures
 from toolspeak.core.contract import Contract, estimate_tokens, inline_contract
 from toolspeak.core.model import Tool, ToolChoice
-from toolspeak.core.neutral import json_text
-from toolspeak.core.signatures import Detail, signature
+from toolspeak.core.prompts import signatures
+from toolspeak.core.prompts.neutral import json_text
+from toolspeak.core.prompts.signatures import Detail, signature
 
 BUDGET = 2000
 RUNGS: list[Any] = [(style, detail) for style in ("compact", "schema") for detail in Detail]
@@ -175,3 +175,30 @@ def test_members_and_demands_of_all_parts_count_once():
 @pytest.mark.parametrize("parameters", [None, True, {}, {"properties": []}, {"$ref": "#", "properties": {"a": {}}}])
 def test_of_other_schemas_nothing_is_known_before_they_are_written(parameters: Any):
     assert module._least(Tool("f", parameters=parameters)) == 1
+
+
+def test_contracts_that_come_again_are_looked_up_and_bounded(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(module, "KEPT_CONTRACTS", 2)
+    module._recent_contracts.clear()  # pyright: ignore[reportPrivateUsage]
+    tools = (Tool("ping", "Says hello."),)
+    first = inline_contract(tools, ToolChoice(), "action", nonce="aaaaaaa", budget=8000)
+    assert inline_contract(tools, ToolChoice(), "action", nonce="aaaaaaa", budget=8000) is first
+    for nonce in ("bbbbbbb", "ccccccc", "ddddddd"):
+        assert nonce in inline_contract(tools, ToolChoice(), "action", nonce=nonce, budget=8000).tail
+        assert len(module._recent_contracts) <= 2  # pyright: ignore[reportPrivateUsage]
+    same = (Tool("ping", "Says hello."),)
+    assert inline_contract(same, ToolChoice(), "action", nonce="aaaaaaa", budget=8000) == first
+
+
+def test_what_was_asked_is_looked_for_only_where_there_is_no_room_for_all():
+    def found() -> str:
+        asked.append("weather")
+        return "weather"
+
+    asked: list[str] = []
+    tools = tuple(Tool(f"tool_{number}", "x " * 40) for number in range(20))
+    inline_contract(tools, ToolChoice(), "hermes", budget=8000, query=found)
+    assert asked == []
+    tight = inline_contract(tools, ToolChoice(), "hermes", budget=300, query=found)
+    assert asked
+    assert tight == inline_contract(tools, ToolChoice(), "hermes", budget=300, query="weather")

@@ -6,9 +6,9 @@ import pytest
 
 from tests.core.turning import ASKED, DECISION, TOOLS
 from tests.turns import NONCE, carry_out, engine_for
-from toolspeak.core.deciding import Decision
 from toolspeak.core.events import CallArgs, CallEnd, CallStart, Event, TextDelta, fold
 from toolspeak.core.model import Request
+from toolspeak.core.turns.deciding import Decision
 
 CALL = '"tools":[{"name":"get_weather","arguments":{"city":"Oslo"}}]'
 MARKED = f'{{"nonce":"{NONCE}",{CALL}}}'

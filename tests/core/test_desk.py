@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from toolspeak.core.desk import ALWAYS_SIDE_EFFECTS, Desk
 from toolspeak.core.events import CallStart, Noted, ReasoningDelta, TextDelta
 from toolspeak.core.model import Note, Tool
+from toolspeak.core.reading.desk import ALWAYS_SIDE_EFFECTS, Desk
 from toolspeak.errors import SchemaError
 
 TEXT = {"type": "object", "properties": {"a": {"type": "string"}}}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolspeak.core.digits import MAX_DIGITS, Pattern, digit_patterns
+from toolspeak.core.constraints.digits import MAX_DIGITS, Pattern, digit_patterns
 
 
 def spelt(pattern: Pattern) -> str:

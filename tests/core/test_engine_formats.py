@@ -59,7 +59,6 @@ from toolspeak.core.model import (
     Usage,
 )
 from toolspeak.core.strategy import Settings
-from toolspeak.errors import UsageError
 
 # ---- formats, stops, numbers
 
@@ -145,17 +144,6 @@ def test_a_format_is_the_schema_of_the_reply_in_an_envelope():
 def test_a_format_goes_up_with_native_tools():
     turned = Turn(with_options(Options(response_format=WANTED), Settings(), NATIVE), "{}")
     assert turned.asked[0].options.response_format == WANTED
-
-
-@pytest.mark.requirement("C6")
-def test_several_answers_at_once_are_not_emulated():
-    for plan in ("inline", "decision", "envelope", "fallback"):
-        settings, profile = PLANS[plan]
-        with pytest.raises(UsageError, match="`n` above 1"):
-            with_options(Options(n=2), settings, profile)
-    refused = [Failure("tools are not supported", status=400)]
-    turned = Turn(with_options(Options(n=2), Settings(), NATIVE), refused)
-    assert (turned.outcome.requests, turned.reply.failure) == (1, refused[0])
 
 
 @pytest.mark.requirement("C4")

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.pieces import ANY_TEXT, PLACES, cut, joined
-from toolspeak.core.desk import Desk
-from toolspeak.core.envelope import EnvelopeReader
 from toolspeak.core.events import CallArgs, CallEnd, CallStart, Event, Judged, Noted, TextDelta, fold
 from toolspeak.core.model import JSONValue, Tool
+from toolspeak.core.reading.desk import Desk
+from toolspeak.core.turns.envelope import EnvelopeReader
 
 pytestmark = pytest.mark.requirement("A7", "B8")
 

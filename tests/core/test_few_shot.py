@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolspeak.core.few_shot import TEMPLATES, example_of, fill, template_text
 from toolspeak.core.model import Tool
+from toolspeak.core.prompts.few_shot import TEMPLATES, example_of, fill, template_text
 from toolspeak.core.schema import ArgumentSchema
 from toolspeak.errors import UsageError
 

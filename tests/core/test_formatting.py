@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.pieces import ANY_TEXT
-from toolspeak.core.formatting import Formatted, checked_format
 from toolspeak.core.model import JSONValue, ResponseFormat
+from toolspeak.core.prompts.formatting import Formatted, checked_format
 from toolspeak.errors import SchemaError
 
 pytestmark = pytest.mark.requirement("C6")

@@ -21,8 +21,8 @@ from toolspeak.core.events import (
     TextDelta,
     fold,
 )
-from toolspeak.core.gate import Gate, TextPolicy
 from toolspeak.core.model import Note, ToolChoice
+from toolspeak.core.turns.gate import Gate, TextPolicy
 
 pytestmark = pytest.mark.requirement("B11")
 

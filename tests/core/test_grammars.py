@@ -13,9 +13,9 @@ from llguidance import LLMatcher
 
 from tests.core.enforcing import PARAMETERS, TOKENIZER, llguidance_accepts, values
 from tests.core.gbnf_matcher import Gbnf
-from toolspeak.core.grammars import gbnf, lark
+from toolspeak.core.constraints.grammars import gbnf, lark
+from toolspeak.core.constraints.shapes import MAX_ITEMS, MAX_STRING, Ledger, shape_of
 from toolspeak.core.schema import ArgumentSchema
-from toolspeak.core.shapes import MAX_ITEMS, MAX_STRING, Ledger, shape_of
 
 
 def grammars(schema: Any) -> tuple[Gbnf, str, list[str]]:

@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 from toolspeak.core.history import (
     MEDIA_KINDS,
     decision_messages,
-    has_tool_history,
     nonce_is_free,
     plain,
     project,
     since_last_user,
     stop_sequences,
-    tools_of_history,
     untrusted_texts,
 )
 from toolspeak.core.model import Media, Message, Note, Opaque, Part, TextPart, Tool, ToolCall, ToolResult
@@ -342,13 +340,6 @@ def test_a_decision_sees_no_empty_messages():
 # ---- questions
 
 
-@pytest.mark.requirement("C3")
-def test_tool_history_is_noticed():
-    assert not has_tool_history((SYSTEM, ASK, ANSWER))
-    for message in (CALL, RESULT, Message("tool"), say("user", "", results=(ToolResult("1", "x"),))):
-        assert has_tool_history((ASK, message))
-
-
 @pytest.mark.requirement("A8")
 def test_what_came_since_the_user_spoke():
     brought = Message("user", results=(ToolResult("1", "x"),))
@@ -358,17 +349,6 @@ def test_what_came_since_the_user_spoke():
     assert since_last_user((ASK, CALL, Message("user"))) == ()
     assert since_last_user((CALL, RESULT)) == (CALL, RESULT)
     assert since_last_user(()) == ()
-
-
-@pytest.mark.requirement("C3")
-def test_tools_are_recovered_from_the_calls_that_were_made():
-    turn = Message("assistant", calls=(call("ping", host="a"), call("save", path="b"), call("ping", count=2), call("")))
-    assert tools_of_history((ASK, turn)) == (
-        Tool("ping", parameters={"type": "object", "properties": {"host": {}, "count": {}}}),
-        Tool("save", parameters={"type": "object", "properties": {"path": {}}}),
-    )
-    text = render_calls("hermes", [call("ping", host=1, other=[])])
-    assert len(parse(text, tools_of_history((turn,))).calls) == 1
 
 
 @pytest.mark.requirement("R-E4")

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.reading import codes, read, read_chunks, written
+from toolspeak.core.lenient.strings import RUN_STOPS
 from toolspeak.core.lenient_json import (
     ARRAY,
     END_ARRAY,
@@ -28,7 +29,6 @@ from toolspeak.core.lenient_json import (
     Transducer,
     Writer,
 )
-from toolspeak.core.lenient_strings import RUN_STOPS
 
 pytestmark = pytest.mark.requirement("B4")
 

@@ -16,9 +16,9 @@ from tests.core.reading import read, read_chunks
 from tests.core.test_lenient_ends import CUT, HOPELESS
 from tests.core.test_lenient_json import CALLS, REPAIRS
 from tests.growth import assert_linear
+from toolspeak.core.lenient.text import read_value
 from toolspeak.core.lenient_json import Token, Transducer
-from toolspeak.core.lenient_text import read_value
-from toolspeak.core.quotes import LOOKAHEAD
+from toolspeak.core.reading.quotes import LOOKAHEAD
 
 pytestmark = [pytest.mark.requirement("B4"), pytest.mark.requirement("B8")]
 

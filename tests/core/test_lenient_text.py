@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolspeak.core.lenient_text import Read, loads, read_value
+from toolspeak.core.lenient.text import Read, loads, read_value
 from toolspeak.core.model import Note
 
 pytestmark = pytest.mark.requirement("B4")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.core.gbnf_matcher import Gbnf
 from toolspeak.core.constraint import Constraint, Flavour, inline_constraint
-from toolspeak.core.marked import division
+from toolspeak.core.constraints.marked import division
 from toolspeak.core.model import Tool, ToolCall, ToolChoice
 from toolspeak.core.reader import parse
 from toolspeak.dialects.table import DIALECTS, render_calls
@@ -20,7 +20,8 @@ RAIN, HALT = ToolCall("get_weather", {"city": "Paris"}), ToolCall("stop", {})
 NONCE = "k7q2xm"
 #: By the description of each: calls begin with a mark of their own, and their arguments are one JSON object.
 ENFORCED = frozenset(
-    "action hermes tool_calls llama mistral devstral deepseek granite functionary harmony nemotron gigachat".split()
+    "action hermes tool_calls llama mistral devstral deepseek granite functionary harmony nemotron gigachat"
+    " longcat internlm inkling lmstudio".split()
 )
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolspeak.core.markup import (
+from toolspeak.core.reading.markup import (
     MAX_LONG_TAG,
     MAX_TAG,
     MORE,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.core.pieces import ANY_TEXT, PLACES, cut, joined
 from toolspeak.core.events import CallArgs, CallEnd, CallStart, Event, Judged, fold
 from toolspeak.core.model import Note, Tool
-from toolspeak.core.native import JsonPieces, NativeCalls
+from toolspeak.core.turns.native import JsonPieces, NativeCalls
 
 pytestmark = pytest.mark.requirement("B4", "B8")
 
@@ -33,8 +33,8 @@ PARIS = '{"city":"Paris"}'
 CallEvent: TypeAlias = CallStart | CallArgs | CallEnd
 
 
-def read(*events: CallEvent, cut: bool = False, first: int = 0) -> list[Event]:
-    calls = NativeCalls(TOOLS, "standard", first)
+def read(*events: CallEvent, cut: bool = False, first: int = 0, whole: bool = False) -> list[Event]:
+    calls = NativeCalls(TOOLS, "standard", first, whole=whole)
     out = [made for event in events for made in calls.feed(event)]
     return out + calls.close(cut)
 
@@ -236,6 +236,29 @@ def test_a_cut_between_fragments_never_changes_the_result(texts: list[tuple[str,
         for event in call("weather", *cut(text, places), index=index)
     ]
     assert joined(read(*pieces)) == joined(read(*whole))
+
+
+_PLAIN = st.dictionaries(
+    st.sampled_from(["city", "days", "more"]),
+    st.text(max_size=8) | st.integers() | st.booleans() | st.none() | st.lists(st.text(max_size=4), max_size=2),
+).map(json.dumps)
+
+
+@given(
+    st.sampled_from(["weather", "now", "shell", "nobody"]), st.sampled_from(_TEXTS) | ANY_TEXT | _PLAIN, st.booleans()
+)
+def test_a_call_that_nobody_streams_is_read_when_it_is_whole_and_is_the_same(name: str, text: str, cut: bool):
+    for end in (True, False):
+        events = call(name, text[:5], text[5:], end=end)
+        assert joined(read(*events, cut=cut, whole=True)) == joined(read(*events, cut=cut))
+
+
+def test_nothing_of_a_call_that_nobody_streams_leaves_before_its_end():
+    calls = NativeCalls(TOOLS, "standard", whole=True)
+    assert calls.feed(CallStart(0, "weather", "abc")) == [CallStart(0, "weather", "abc")]
+    assert calls.feed(CallArgs(0, PARIS)) == []
+    assert made([CallStart(0, "weather", "abc"), *calls.feed(CallEnd(0))]) == [("weather", {"city": "Paris"})]
+    assert calls.close(cut=False) == []
 
 
 _EVENTS = st.one_of(

@@ -13,7 +13,7 @@ from tests.dialects.test_table import CALLS, pairs, typed_tools
 from tests.growth import assert_linear
 from toolspeak import ToolCall, ToolResult, parse, render_calls
 from toolspeak.core.model import Media, TextPart
-from toolspeak.core.neutral import (
+from toolspeak.core.prompts.neutral import (
     Level,
     fenced,
     joined,

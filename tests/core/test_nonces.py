@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.core.pieces import ANY_TEXT
 from toolspeak.core.model import Message, Role, TextPart
-from toolspeak.core.nonces import nonces_of
+from toolspeak.core.prompts.nonces import nonces_of
 from toolspeak.core.reader import parse
 
 pytestmark = pytest.mark.requirement("R-E2")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.growth import assert_linear
 from toolspeak.core.model import Media, Message, TextPart, ToolCall, ToolResult
-from toolspeak.core.pairing import MISSING, pair
+from toolspeak.core.prompts.pairing import MISSING, pair
 
 
 def say(role: Any, text: str, **more: Any) -> Message:

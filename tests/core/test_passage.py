@@ -25,8 +25,8 @@ from toolspeak.core.events import (
     UsageSeen,
 )
 from toolspeak.core.model import Message, Note, Opaque, Request, TextPart, Tool, ToolChoice, Usage
-from toolspeak.core.passage import Passage, passes
 from toolspeak.core.strategy import Plan, Settings, plan
+from toolspeak.core.turns.passage import Passage, passes
 
 STAMP = 17
 REQUEST = Request("m", (Message("user", (TextPart("How is the weather?"),)),), stream=True)

@@ -6,8 +6,8 @@ from typing import get_args
 
 import pytest
 
-from toolspeak.core.phases import FIRST, PHASES, PhaseName
 from toolspeak.core.strategy import Kind
+from toolspeak.core.turns.phases import FIRST, PHASES, PhaseName
 
 
 @pytest.mark.requirement("A7")

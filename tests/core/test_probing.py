@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from tests.able_models import Able, model
 from toolspeak import Event, Failure, Finish, Request, Scripted, TextDelta, UpstreamError, Usage, UsageSeen
 from toolspeak.core.capability import Profile, checked
-from toolspeak.core.probing import MOST_REQUESTS, Probing, Spoken, Verdict
-from toolspeak.core.probing_questions import NEEDS, TOOL, Way, hear, inline, native
-from toolspeak.core.probing_signs import Signs
+from toolspeak.core.probing.battery import MOST_REQUESTS, Probing, Spoken, Verdict
+from toolspeak.core.probing.questions import NEEDS, TOOL, Way, hear, inline, native
+from toolspeak.core.probing.signs import Signs
 from toolspeak.upstreams.seam import failure_of
 
 NONCE = "k7q2xm"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolspeak.core.probing_signs import Signs, asides_for, signs_in
+from toolspeak.core.probing.signs import Signs, asides_for, signs_in
 
 PROPS = {"default_generation_settings": {"n_ctx": 4096}, "total_slots": 1}
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolspeak.core import lookahead
-from toolspeak.core.quotes import LOOKAHEAD, QUOTES, Around, closes, lost_quote, opens_inner
+from toolspeak.core.reading import lookahead
+from toolspeak.core.reading.quotes import LOOKAHEAD, QUOTES, Around, closes, lost_quote, opens_inner
 
 pytestmark = pytest.mark.requirement("B4")
 

@@ -26,8 +26,8 @@ from toolspeak.core.events import (
     fold,
 )
 from toolspeak.core.model import JSONValue, Note, Opaque, Request, Tool, ToolCall
-from toolspeak.core.readings import Answer, Envelope, Reading, Relay
 from toolspeak.core.strategy import Settings
+from toolspeak.core.turns.readings import Answer, Envelope, Reading, Relay
 
 WEATHER = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 TOOLS = (Tool("weather", parameters=WEATHER), Tool("now"))

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolspeak.core import refusals
-from toolspeak.core.refusal_finder import Finder, Triggers, stored_triggers
-from toolspeak.core.refusal_triggers import TriggerReader, demands, stored
-from toolspeak.core.refusal_view import SPACELESS
-from toolspeak.core.refusal_words import Language
 from toolspeak.core.refusals import LANGUAGES, classify, classify_closely
+from toolspeak.core.refusals.finder import Finder, Triggers, stored_triggers
+from toolspeak.core.refusals.triggers import TriggerReader, demands, stored
+from toolspeak.core.refusals.view import SPACELESS
+from toolspeak.core.refusals.words import Language
 
 SETS = Path(__file__).parent.parent / "refusals"
 ROWS = [
@@ -123,7 +123,7 @@ def test_of_each_label_it_is_told_whether_a_trigger_is_there():
 
 def test_the_file_holds_what_the_tables_demand():
     """After a change of the tables: `python scripts/refusal_triggers.py`."""
-    file = Path(refusals.__file__).parent / "refusal_triggers.json"
+    file = Path(refusals.__file__).parent / "triggers.json"
     assert file.read_text(encoding="utf-8") == stored(LANGUAGES, SPACELESS)
 
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.growth import assert_cheap_beside
-from toolspeak.core.refusal_view import SPACELESS, topics_in, view_of
 from toolspeak.core.refusals import OPENING, RETRYABLE, Verdict, classify, may_open_refusal
+from toolspeak.core.refusals.view import SPACELESS, topics_in, view_of
 
 SETS = Path(__file__).parent.parent / "refusals"
 
@@ -63,6 +63,25 @@ def test_refusals_that_were_written_later_are_mostly_recognised_and_answers_left
     assert sum(seen[::2]) / len(seen[::2]) >= 0.7
     wrong = [row["text"] for row in rows("held_out_answers") if judged(row) != "answer"]
     assert wrong == []
+
+
+@pytest.mark.requirement("E1")
+@pytest.mark.parametrize("half", ["read", "counted"])
+def test_refusals_in_new_words_are_recognised_and_answers_left_alone(half: str):
+    """Written before the tables were read again; of the half that is counted no miss has been looked at since."""
+    refusals = [judged(row) in RETRYABLE for row in rows("blind_refusals") if row["half"] == half]
+    assert len(refusals) == 30
+    assert sum(refusals) / len(refusals) >= 0.9
+    answers = [row for row in rows("blind_answers") if row["half"] == half]
+    assert len(answers) == 63
+    assert sum(judged(row) in RETRYABLE for row in answers) <= 1
+    assert all(judged(row) == "safety" for row in answers if row["category"] == "safety")
+
+
+@pytest.mark.requirement("E1")
+@pytest.mark.parametrize("row", rows("wordings"), ids=lambda row: row["text"][:40])
+def test_what_brings_the_parts_of_a_refusal_together_is_one_in_any_words(row: dict[str, Any]):
+    assert (judged(row) in RETRYABLE) is (row["kind"] == "refusal")
 
 
 @pytest.mark.requirement("E1")

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from toolspeak import Candidate, Failure, Message, Note, Reply, TextPart, Tool, ToolCall, ToolResult, Usage, UsageError
 from toolspeak.core.events import FinishReason
+from toolspeak.core.model import JSONObject
 from toolspeak.core.record import Answer, CallRecord, Entry, Round
 from toolspeak.core.rounds import Ask, Cancelled, Execute, Executed, Failed, Finished, Limits, Ran, Rounds, TimeUp
-from toolspeak.core.trace import Trace, TracedReply
+from toolspeak.core.turns.trace import Trace, TracedReply
 
 LOOK = Tool("look", parameters={"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]})
 SEND = Tool("send", side_effects=True)
@@ -372,6 +373,73 @@ def test_a_call_that_may_have_changed_the_world_is_marked_when_it_is_made_again(
         rounds, _calls(ToolCall("send", {"to": "a"}, "d1"), _look(id="d2"), ToolCall("send", {"to": "b"}, "d3"))
     )
     assert [(planned.key, planned.again) for planned in execute.calls] == [("c1", True), ("d2", False), ("d3", False)]
+    assert [planned.beside for planned in execute.calls] == [False, False, True]
+    assert ["interrupted" in execute.doubt(planned) for planned in execute.calls] == [True, False, True]
+
+
+SHELL = Tool(
+    "shell",
+    parameters={
+        "type": "object",
+        "properties": {
+            "command": {"type": "string"},
+            "timeout": {"type": "integer"},
+            "folder": {"type": "string", "default": "."},
+            "loud": {"type": ["boolean", "null"], "default": False},
+            "count": {"type": "integer", "default": 1},
+        },
+    },
+)
+
+
+@pytest.mark.requirement("F7", "R-F35")
+@pytest.mark.parametrize(
+    ("arguments", "same"),
+    [
+        ({"command": "git push"}, True),
+        ({"command": "git push", "timeout": 60}, True),
+        ({"command": "git push", "folder": "."}, True),
+        ({"command": "git push", "loud": None, "count": 1}, True),
+        ({"command": " git  push;\n"}, True),
+        ({"command": "git 'push'"}, True),
+        ({"folder": ".", "timeout": 1, "command": "git push", "loud": False}, True),
+        ({"command": "git push", "folder": "other"}, False),
+        ({"command": "git push", "count": 2}, False),
+        ({"command": "cd . && git push"}, False),
+    ],
+)
+def test_an_interrupted_call_is_known_again_however_it_is_spelled(arguments: JSONObject, same: bool):
+    begun = CallRecord(ToolCall("shell", {"command": "git push"}, "c1"), "started", side_effects=True)
+    before = Answer(rounds=(Round(calls=(begun,)),), status="interrupted")
+    rounds = Rounds((*TASK, before), [SHELL])
+    rounds.start()
+    execute = _executes(rounds, _calls(ToolCall("shell", arguments, "d1")))
+    (planned,) = execute.calls
+    assert (planned.again, planned.beside) == (same, not same)
+    assert planned.key == ("c1" if same else "d1")
+    assert execute.doubt(planned)  # known again or not, nobody runs it without a question
+    _asks(rounds, _results(execute))
+    (later,) = _executes(rounds, _calls(ToolCall("shell", {"command": "ls"}, "e1"))).calls
+    assert later.beside is not same  # once it has surely been done, other calls are free
+
+
+@pytest.mark.parametrize("parameters", [{}, {"properties": {"to": True}}])
+def test_a_schema_without_defaults_has_none(parameters: JSONObject):
+    begun = CallRecord(ToolCall("send", {"to": "a"}, "c1"), "started", side_effects=True)
+    before = Answer(rounds=(Round(calls=(begun,)),), status="interrupted")
+    rounds = Rounds((*TASK, before), [Tool("send", parameters=parameters, side_effects=True)])
+    rounds.start()
+    assert _executes(rounds, _calls(ToolCall("send", {"to": "a"}, "d1"))).calls[0].again
+
+
+@pytest.mark.requirement("R-F37")
+def test_a_call_keeps_its_first_key_however_often_it_is_interrupted():
+    send = ToolCall("send", {"to": "a"})
+    begun = [CallRecord(msgspec.structs.replace(send, id=name), "started", side_effects=True) for name in ("c1", "c2")]
+    before = [Answer(rounds=(Round(calls=(record,)),), status="interrupted") for record in begun]
+    rounds = _rounds((*TASK, *before))
+    rounds.start()
+    assert _executes(rounds, _calls(send)).calls[0].key == "c1"
 
 
 @pytest.mark.requirement("F7")

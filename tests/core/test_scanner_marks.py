@@ -17,8 +17,8 @@ from tests.core.scanning import (
 )
 from toolspeak import Reply, Scanner, parse
 from toolspeak.core import scanner as module
+from toolspeak.core.reading.seam import NONE
 from toolspeak.core.scanner import MAX_FENCE_LINE, MAX_REJECTED, MAX_TAIL
-from toolspeak.core.seam import NONE
 
 # ---- other marks
 
@@ -321,12 +321,22 @@ def test_what_is_left_behind_a_finished_call_is_said():
     assert len(read(f"<tool_call>{OBJECT} </tool_cal").calls) == 1
 
 
+@pytest.mark.requirement("B7")
+def test_a_call_in_a_comment_is_shown_not_made():
+    assert read(f"<!-- {CALL} -->").calls == ()
+    assert len(read(f"<!-- so --> {CALL}").calls) == 1
+
+
+def test_a_mark_that_is_missing_behind_a_call_is_noted():
+    assert [note.code for note in read(f"<tool_call>{OBJECT}").notes] == ["missing_close_tag"]
+
+
 # ---- limits
 
 
 def test_the_limits_are_what_the_documents_say():
     assert (MAX_FENCE_LINE, MAX_REJECTED, MAX_TAIL, NONE) == (120, 2000, 4096, -2)
-    assert module.MAX_CALLS == 20_000
+    assert module.MAX_CALLS == 2048
 
 
 GIVEN_UP = ["<tool_call>?</tool_call>", '<tool_call>{"name":"x"}</tool_call>', "<invoke <b>", "```json action\n?\n```"]

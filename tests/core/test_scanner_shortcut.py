@@ -8,20 +8,17 @@ from typing import Any
 
 import pytest
 
-from tests.core.scanning import (
-    CALLED,
-    told,
-)
-from toolspeak import Scanner
+from tests.core.scanning import CALLED, TOOLS, scan, told
+from toolspeak import Scanner, fold
 from toolspeak.core import scanner as module
-from toolspeak.core.builder import CallBuilder
-from toolspeak.core.desk import Desk
 from toolspeak.core.events import (
     CallArgs,
 )
 from toolspeak.core.evidence import Evidence
-from toolspeak.core.markup import MORE
-from toolspeak.core.seam import NONE, Opening, Progress, Run
+from toolspeak.core.reading.builder import CallBuilder
+from toolspeak.core.reading.desk import Desk
+from toolspeak.core.reading.markup import MORE, read_head
+from toolspeak.core.reading.seam import MAX_WAIT, NONE, Opening, Progress, Run
 
 # ---- the shortcut
 
@@ -95,6 +92,9 @@ class FakeTable:
         if name != "go":
             return None
         return ("closer", None) if closing else ("open", self.opening)
+
+    def meaning(self, head: str) -> Any:
+        return self.tag(*read_head(head))
 
     def named(self, opening: Opening, tag: Any) -> Opening:
         return opening
@@ -303,7 +303,10 @@ def letters(room: int = sys.maxsize, waits: str = "", grown: list[int] | None = 
     def accepts(text: str) -> str | None:
         return text if text.isalpha() or not text else None
 
-    return Run(accepts, lambda text: CallArgs(0, text), room, waits, None if grown is None else grown.append)
+    def sure(text: str) -> str:
+        return text.rstrip(waits)
+
+    return Run(accepts, lambda text: CallArgs(0, text), room, sure, None if grown is None else grown.append)
 
 
 def test_chunks_that_a_run_accepts_are_not_read():
@@ -341,6 +344,23 @@ def test_a_waiting_character_alone_says_nothing():
     assert table.readers[0].fed == ["+", ",a"]
 
 
+def test_only_so_much_that_says_nothing_waits():
+    few, many = "," * MAX_WAIT, "," * (MAX_WAIT + 1)
+    assert fake("<go>+", f"a{few}", run=letters(waits=","))[1].readers[0].fed == ["+", few]
+    assert fake("<go>+", f"a{many}", run=letters(waits=","))[1].readers[0].fed == ["+", f"a{many}"]
+
+
+@pytest.mark.requirement("B8")
+@pytest.mark.parametrize("end", ['"}}', '"}, 1', '"', ""])
+def test_what_is_kept_silently_comes_back_as_text_if_it_was_no_call(end: str):
+    """A bare object is held to its end. Its chunks go the short way, and none of them is lost."""
+    text = '{"tool": "write_file", "args": {"content": "one, two \\n, three", "path": "' + "a b, c " * 20 + end
+    whole, reader = fold(scan([text])), Scanner(TOOLS)
+    events = [event for start in range(0, len(text), 4) for event in reader.feed(text[start : start + 4])]
+    assert fold(events + reader.close()) == whole
+    assert whole.text == ("" if whole.calls else text)
+
+
 def test_a_run_is_told_at_the_end_how_much_came():
     grown: list[int] = []
     fake("<go>+", "abc", run=letters(grown=grown))
@@ -357,7 +377,7 @@ def test_a_chunk_in_which_nothing_stops_is_not_even_looked_at_as_long_as_there_i
         looked.append(text)
         return None if text else text
 
-    run = Run(accepts, lambda text: CallArgs(0, text), 3, "", None, stops)
+    run = Run(accepts, lambda text: CallArgs(0, text), 3, str, None, stops)
     events, table = fake("<go>+", "ab", "", "cd", run=run)
     assert events[1:3] == [["args 0 ab"], []]
     assert (looked, table.readers[0].fed) == ([""], ["+", "cd"])

@@ -7,19 +7,19 @@ import sys
 import pytest
 
 from toolspeak.core.events import TextDelta
-from toolspeak.core.seam import NONE, Opening, Run
+from toolspeak.core.reading.seam import NONE, Opening, Run
 
 
 @pytest.mark.requirement("B8")
 def test_a_run_has_all_the_room_there_is_unless_it_is_told():
     run = Run(str.isalpha, TextDelta)
-    assert (run.left, run.waits, run.grow) == (sys.maxsize, "", None)
+    assert (run.left, run.sure("a "), run.grow, run.silent) == (sys.maxsize, "a ", None, False)
     assert Run(str.isalpha, TextDelta, 5).left == 5
 
 
 def test_a_run_tells_in_the_end_how_much_came_its_way():
     grown: list[int] = []
-    run = Run(str.isalpha, TextDelta, 5, "", grown.append)
+    run = Run(str.isalpha, TextDelta, 5, str, grown.append)
     run.left -= 3
     run.end()
     assert grown == [3]

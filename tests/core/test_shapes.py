@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.growth import assert_cheap_beside
-from toolspeak.core.shapes import (
+from toolspeak.core.constraints.shapes import (
     MAX_ITEMS,
     MAX_NOTES,
     MAX_TOTAL_CHARS,

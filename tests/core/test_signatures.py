@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolspeak.core.model import Tool
-from toolspeak.core.signatures import Detail, declared_texts, relevance, resolve, signature, vocabulary
+from toolspeak.core.prompts.signatures import Detail, declared_texts, relevance, resolve, signature, vocabulary
 
 
 def tool(properties: Any = None, required: Any = (), description: str = "", **more: Any) -> Tool:

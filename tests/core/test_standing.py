@@ -6,7 +6,7 @@ import pytest
 
 from tests.core.scanning import CALL, OBJECT, TOOLS, codes, read, scan, why
 from toolspeak import Scanner, TextDelta, fold
-from toolspeak.core.standing import MAX_COMMENT
+from toolspeak.core.reading.standing import MAX_COMMENT
 from toolspeak.dialects.block import MAX_UNKNOWN
 from toolspeak.errors import UsageError
 

@@ -416,3 +416,15 @@ def test_a_plan_says_when_a_model_makes_one_call_at_a_time(settings: Settings, k
 def test_a_demand_that_is_not_enforced_natively_is_emulated(choice: ToolChoice, tools: tuple[Tool, ...], kind: str):
     found = Found(Profile(capability="openai", required=False), "test", "a test")
     assert plan(Request("m", (HELLO,), tools, choice), found, Settings()).kind == kind
+
+
+def test_a_plan_is_made_once_for_what_it_depends_on_and_the_kept_ones_are_bounded(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(strategy_module, "_MOST_MADE", 2)
+    strategy_module._made.clear()  # pyright: ignore[reportPrivateUsage]
+    found, settings = Found(Profile(), "a", "b"), Settings()
+    requests = [Request("m", (), (Tool("f"),), stream=stream) for stream in (False, True)]
+    plans = [plan(request, found, settings) for request in requests]
+    assert plan(Request("other", (), (Tool("g"), Tool("h"))), found, settings) is plans[0]
+    assert plans[1].stream_calls == "live"
+    assert plan(requests[0], Found(Profile(), "c", "d"), settings).rule == "c"
+    assert len(strategy_module._made) == 1  # pyright: ignore[reportPrivateUsage]

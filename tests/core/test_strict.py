@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.core.enforcing import PARAMETERS, values, without_lengths, without_nulls
 from toolspeak import Tool, parse
-from toolspeak.core.shapes import Ledger, shape_of
-from toolspeak.core.strict import plain, strict, strict_schema
+from toolspeak.core.constraints.shapes import Ledger, shape_of
+from toolspeak.core.constraints.strict import plain, strict, strict_schema
 
 
 def of(schema: Any, **more: Any) -> dict[str, Any]:

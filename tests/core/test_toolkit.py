@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolspeak.core.model import Tool
-from toolspeak.core.toolkit import MAX_KEPT_BYTES, MAX_KEPT_TOTAL, Toolkit, Toolkits, toolkit
+from toolspeak.core.reading.toolkit import MAX_KEPT_BYTES, MAX_KEPT_TOTAL, Toolkit, Toolkits, toolkit
 from toolspeak.errors import SchemaError, UsageError
 
 FUNCTION, CUSTOM, OWN = Tool("f"), Tool("c", kind="custom"), Tool("web", kind="web_search")

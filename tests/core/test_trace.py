@@ -8,7 +8,7 @@ import pytest
 from toolspeak.core.events import Candidate
 from toolspeak.core.model import Message, Note, Request, TextPart, ToolCall, Usage
 from toolspeak.core.recovery import Fault
-from toolspeak.core.trace import AttemptTrace, Trace, TracedReply
+from toolspeak.core.turns.trace import AttemptTrace, Trace, TracedReply
 
 pytestmark = pytest.mark.requirement("H6")
 

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.core.enforcing import PARAMETERS, values
-from toolspeak.core import transforms as module
+from toolspeak.core.constraints import transforms as module
+from toolspeak.core.constraints.transforms import TRANSFORMS, transformed
 from toolspeak.core.model import Note, Tool
-from toolspeak.core.transforms import TRANSFORMS, transformed
 
 
 def of(schema: Any, **more: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.core.test_lenient_laws import FORMATS, VALID, VALID_TEXT
 from tests.growth import assert_linear
 from toolspeak.core.lenient_json import MAX_SIZE, Transducer, Writer
-from toolspeak.core.whole import whole_object
+from toolspeak.core.reading.whole import whole_object
 
 pytestmark = [pytest.mark.requirement("B4"), pytest.mark.requirement("B8")]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.dialects.answers import TOOLS, tool
-from toolspeak import CallArgs, CallEnd, CallStart, Judged, Scanner
-from toolspeak.core.desk import Desk
+from toolspeak import CallArgs, CallEnd, CallStart, Judged, Scanner, fold
 from toolspeak.core.evidence import Evidence
+from toolspeak.core.reading.desk import Desk
 from toolspeak.dialects.bodies import ArgumentsBody, Body, Context
 
 
@@ -104,21 +104,34 @@ def test_a_text_that_flows_goes_out_chunk_by_chunk():
     [
         ('{"path": "a', True),
         ("{", False),
-        ('{"n": "4', False),
+        ('{"n": "4', True),
         ('{"path": \'a', False),
         ('{"path": "a", "n": 1', False),
     ],
 )
-def test_there_is_a_short_way_only_through_a_text_that_flows(text: str, short: bool):
+def test_there_is_a_short_way_only_through_a_text(text: str, short: bool):
     _, arguments = body()
     arguments.feed(text, 0, False)
     assert (arguments.run() is not None) is short
 
 
-def test_there_is_no_short_way_through_a_call_that_is_held():
+def test_a_text_that_may_not_flow_goes_the_short_way_silently():
+    _, arguments = body()
+    arguments.feed('{"n": "4', 0, False)
+    run = arguments.run()
+    assert run is not None
+    assert (run.silent, run.take("2")) == (True, None)
+    assert arguments.feed('"}', 0, True) == 2
+    assert arguments.state == "done"
+
+
+def test_nothing_of_a_call_that_is_held_goes_out():
     scanner = Scanner(TOOLS)
     assert scanner.feed('{"name": "save", "arguments": {"text": "') == []
     assert scanner.feed("one") == []
+    assert scanner.feed(", two, ") == []
+    events = scanner.feed('three"}}') + scanner.close()
+    assert [(call.name, call.arguments) for call in fold(events).calls] == [("save", {"text": "one, two, three"})]
 
 
 def test_there_is_no_short_way_through_a_key():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.dialects.answers import Case, check, each
-from toolspeak.core.desk import Desk
 from toolspeak.core.evidence import Evidence
+from toolspeak.core.reading.desk import Desk
 from toolspeak.dialects.lines import LineReader
 
 REACT = [

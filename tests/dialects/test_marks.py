@@ -6,10 +6,10 @@ import pytest
 
 from tests.dialects.answers import TOOLS, Case, check, each
 from toolspeak import parse
-from toolspeak.core.desk import Desk
-from toolspeak.core.markup import MORE
 from toolspeak.core.model import Tool
-from toolspeak.core.seam import NONE
+from toolspeak.core.reading.desk import Desk
+from toolspeak.core.reading.markup import MORE
+from toolspeak.core.reading.seam import NONE
 from toolspeak.dialects.lines import ACTION
 from toolspeak.dialects.marks import LITERALS, OPENINGS, Marks
 

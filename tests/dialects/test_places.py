@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolspeak.core.desk import Desk
 from toolspeak.core.model import Tool
+from toolspeak.core.reading.desk import Desk
 from toolspeak.dialects.marks import LINES, LITERALS, Marks
 from toolspeak.dialects.places import place_finder
 

@@ -220,7 +220,7 @@ def test_every_style_writes_its_calls(name: str):
 
 
 def test_every_style_has_a_sample():
-    assert WRITTEN.keys() == set(styles.__all__) - {"Style", "with_nonce"}
+    assert WRITTEN.keys() == set(styles.__all__) - {"Style", "between", "with_nonce"}
 
 
 ODD = ToolCall("save", {"a b": 1})
@@ -310,3 +310,11 @@ ESCAPED = {
 @pytest.mark.parametrize(("style", "call", "written"), ESCAPED.values(), ids=ESCAPED)
 def test_what_does_not_fit_the_grammar_is_written_otherwise(style: styles.Style, call: ToolCall, written: str):
     assert style([call], None) == written
+
+
+def test_marks_stand_around_each_object():
+    style = styles.between("<|go|>", "<|end|>", "tool", "args", "!")
+    assert style([ToolCall("f", {"a": 1}), ToolCall("g", {})], None) == (
+        '<|go|>!{"tool":"f","args":{"a":1}}<|end|>\n<|go|>!{"tool":"g","args":{}}<|end|>'
+    )
+    assert styles.between("<go>", "</go>")([ToolCall("f", {})], "k7") == '<go k7>{"name":"f","arguments":{}}</go>'

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from tests.core.test_lenient_laws import FORMATS, VALID, VALID_TEXT
 from tests.growth import assert_linear
 from toolspeak import CallArgs, CallEnd, CallStart, Scanner, Tool, parse
-from toolspeak.core.desk import Desk
 from toolspeak.core.events import Judged
 from toolspeak.core.evidence import Evidence
 from toolspeak.core.lenient_json import MAX_SIZE, Transducer
+from toolspeak.core.reading.desk import Desk
 from toolspeak.dialects.bodies import Context
 from toolspeak.dialects.json_calls import read_whole
 

@@ -1,18 +1,25 @@
 """The client that the conformance suite watches: toolspeak's own, told to use every tool that it finds.
 
-Started by the suite with the URL of its server as the last argument.
+Started by the suite with the URL of its server as the last argument, and with what a scenario has prepared in the
+environment. Where a login is wanted, somebody is played whose browser follows every page that it is shown.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import sys
+from urllib.parse import parse_qs, urlsplit
+
+import httpx2
 
 from toolspeak.core.model import JSONObject, JSONValue
 from toolspeak.state import MemoryState
 from toolspeak.tools.base import CallContext
-from toolspeak.tools.mcp_config import McpServer
-from toolspeak.tools.mcp_servers import McpServers
+from toolspeak.tools.mcp.config import McpServer, OAuth
+from toolspeak.tools.mcp.oauth import Returned, Tokens
+from toolspeak.tools.mcp.servers import McpServers
 
 SAMPLES: dict[str, JSONValue] = {
     "number": 5,
@@ -24,8 +31,36 @@ SAMPLES: dict[str, JSONValue] = {
 }
 
 
+#: What the suite expects as the description of the client, where its server takes one.
+DESCRIBED = "https://conformance-test.local/client-metadata.json"
+
+
+class Person:
+    """Somebody who agrees to everything."""
+
+    redirect = "http://127.0.0.1:41999/callback"
+
+    def __init__(self) -> None:
+        self._location = ""
+
+    async def show(self, url: str) -> None:
+        async with httpx2.AsyncClient(follow_redirects=False) as browser:
+            self._location = (await browser.get(url)).headers["location"]
+
+    async def returned(self) -> Returned:
+        found = {name: values[0] for name, values in parse_qs(urlsplit(self._location).query).items()}
+        return Returned(found["code"], found["state"], found.get("iss"))
+
+
+def server(url: str) -> McpServer:
+    prepared = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
+    client, secret = prepared.get("client_id", ""), prepared.get("client_secret", "")
+    return McpServer("suite", url=url, oauth=OAuth(client, secret, client_metadata_url=DESCRIBED))
+
+
 async def main(url: str) -> int:
-    async with McpServers([McpServer("suite", url=url)], MemoryState()) as servers:
+    state = MemoryState()
+    async with McpServers([server(url)], state, tokens=Tokens(state), login=Person()) as servers:
         tools = await servers.start()
         for each in tools:
             output = await each.run(sample(each.tool.parameters), CallContext("call_1"))

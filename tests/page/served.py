@@ -11,7 +11,7 @@ import json
 import re
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import uvicorn
@@ -21,12 +21,15 @@ from tests.upstreams.loopback import Answer, Heard, chunked, serving
 from toolspeak.core.capability import Capabilities
 from toolspeak.core.events import Event, Finish, TextDelta, UsageSeen
 from toolspeak.core.model import Request, Usage
+from toolspeak.core.probing.verdicts import Verdict
 from toolspeak.core.strategy import Settings
 from toolspeak.probe import Probes
-from toolspeak.probe_store import ProbeStore
+from toolspeak.probe_store import Place, ProbeStore
 from toolspeak.server.app import App
-from toolspeak.server.gateway import Gateway, Line
+from toolspeak.server.auth import Access
+from toolspeak.server.gateway import Gateway, Line, Loop
 from toolspeak.server.guard import Guard
+from toolspeak.server.keys import Keys
 from toolspeak.server.sessions import link
 from toolspeak.state import MemoryState
 
@@ -149,7 +152,14 @@ class Served:
         return self._guard.access.sessions.exchange(self._guard.access.sessions.code())
 
 
-def _app(base: Callable[[], object], guard: Guard, settings: Settings, store: str) -> App:
+def _app(
+    base: Callable[[], object],
+    guard: Guard,
+    settings: Settings,
+    store: str,
+    loops: Mapping[str, Loop],
+    verdict: Verdict | None,
+) -> App:
     upstream = base()
     line = Line(
         "scripted",
@@ -161,22 +171,37 @@ def _app(base: Callable[[], object], guard: Guard, settings: Settings, store: st
         models=MODELS,
     )
     known = Capabilities()
-    probes = Probes(known, ProbeStore(MemoryState()))
-    return App(Gateway([line], known, MemoryState(), b"a secret", probes=probes), guard, store=store)
+    found = ProbeStore(MemoryState())
+    for model in MODELS if verdict is not None else ():
+        place = Place("scripted", model, upstream.base_url)  # type: ignore[attr-defined]
+        found.measured(place, verdict or Verdict())
+        found.learned(place, {}, verdict.findings[0].evidence if verdict is not None else "")
+    probes = Probes(known, found)
+    gateway = Gateway([line], known, MemoryState(), b"a secret", probes=probes, loops=loops)
+    return App(gateway, guard, store=store)
 
 
 @contextmanager
-def served(settings: Settings | None = None, store: str = "") -> Iterator[Served]:
-    """Model and server, both on free ports."""
+def served(
+    settings: Settings | None = None,
+    store: str = "",
+    loops: Callable[[], Mapping[str, Loop]] = dict,
+    keys: Keys | None = None,
+    verdict: Verdict | None = None,
+) -> Iterator[Served]:
+    """Model and server, both on free ports.
+
+    `loops` makes what the server itself runs, in its own thread; `verdict` is what a probe has found of each model.
+    """
     listening = socket.create_server(("127.0.0.1", 0))
     ready, servers, failures = threading.Event(), list[uvicorn.Server](), list[BaseException]()
-    script, guard, apps = Script(), Guard(), list[App]()
+    guard = Guard(Access(keys, required=False)) if keys is not None else Guard()
+    script, apps = Script(), list[App]()
 
     async def run() -> None:
         async with serving(_answering(script)) as upstream:
-            app = _app(
-                lambda: reached(upstream, PROTOCOL), guard, settings or Settings(mode="force", marks="fixed"), store
-            )
+            how = settings or Settings(mode="force", marks="fixed")
+            app = _app(lambda: reached(upstream, PROTOCOL), guard, how, store, loops(), verdict)
             apps.append(app)
             server = uvicorn.Server(uvicorn_config(app))
             servers.append(server)

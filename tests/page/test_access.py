@@ -22,13 +22,36 @@ pytestmark = [pytest.mark.system("browser")]
 AXE = "https://registry.npmjs.org/axe-core/-/axe-core-4.10.3.tgz"
 #: A task longer than this makes a page feel stuck.
 LONG_TASK_MS = 200
-MANY, LARGE, VISITS = 2000, 1_000_000, 3
-#: Writes every long task down.
-WATCH = """
-window.tasks = [];
-new PerformanceObserver((list) => window.tasks.push(...list.getEntries().map((entry) => entry.duration)))
-  .observe({ type: "longtask", buffered: true });
-"""
+MANY, LARGE = 2000, 1_000_000
+#: What a trace holds: the tasks of each thread, and which thread is the page's.
+CATEGORIES = ["toplevel", "__metadata"]
+TASK, PAGES_THREAD = "RunTask", "CrRendererMain"
+
+
+class Traced:
+    """A trace of the browser while a page is used.
+
+    What counts is the processor time of a task, not the time on the wall: that holds whatever else the machine does
+    meanwhile. On a machine of its own a task takes no longer than that, since it waits for nothing.
+    """
+
+    def __init__(self, browser: Any, page: Any) -> None:
+        self._browser = browser
+        self._page = page
+        self.longest = 0.0
+
+    def __enter__(self) -> Traced:
+        self._browser.start_tracing(page=self._page, categories=CATEGORIES)
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        events = json.loads(self._browser.stop_tracing())["traceEvents"]
+        threads = {
+            (e["pid"], e["tid"]) for e in events if e["name"] == "thread_name" and e["args"]["name"] == PAGES_THREAD
+        }
+        tasks = [e["tdur"] for e in events if TASK in e["name"] and (e["pid"], e["tid"]) in threads and "tdur" in e]
+        assert tasks, "the trace holds no task of the page"
+        self.longest = max(tasks) / 1000
 
 
 @pytest.fixture(scope="session")
@@ -204,8 +227,7 @@ def test_nothing_gets_stuck_with_2000_requests_and_a_megabyte_open(browser: Any,
         for number in range(MANY - 1):
             asked(server, f"hello {number}", tools=None)
         identifier = asked(server, "something very long")["id"]
-        # The best of some visits: whoever else uses this machine makes every task longer.
-        longest = min(visited(browser, server, identifier, faults) for _ in range(VISITS))
+        longest = visited(browser, server, identifier, faults)
     assert longest < LONG_TASK_MS
     assert not faults
 
@@ -224,7 +246,7 @@ def test_an_answer_of_any_length_comes_without_getting_stuck(
 ):
     size, step, line = LONG_ANSWERS[case]
     text = (line * (size // len(line) + 1))[:size]
-    longest = min(chatted(browser, server, streamed(text, step), text, faults) for _ in range(VISITS))
+    longest = chatted(browser, server, streamed(text, step), text, faults)
     assert longest < LONG_TASK_MS
     assert not faults
 
@@ -242,37 +264,42 @@ def chatted(browser: Any, server: Served, body: str, text: str, faults: list[str
     page.goto(server.link())
     page.wait_for_selector(".composer")
     page.route("**/v1/chat/completions", lambda route: route.fulfill(content_type="text/event-stream", body=body))
-    page.evaluate(WATCH)
-    exchange = ask(page, "something long")
-    page.wait_for_timeout(60)  # the last task is written down by now
-    shown = exchange.locator(".text").evaluate("element => element.textContent")
-    assert len(shown) > len(text) * 0.8
-    longest = max(page.evaluate("window.tasks"), default=0)
+    with Traced(browser, page) as traced:
+        exchange = ask(page, "something long")
+        shown = exchange.locator(".text").evaluate("element => element.textContent.length")
+    assert shown > len(text) * 0.8
     context.close()
-    return longest
+    return traced.longest
 
 
 def visited(browser: Any, server: Served, identifier: str, faults: list[str]) -> float:
     """Milliseconds of the longest task of a visit that looks at everything."""
     context = browser.new_context(viewport={"width": 1280, "height": 800})
     page = watched(context, server, faults)
-    page.add_init_script(WATCH)
-    page.goto(server.link())
-    page.wait_for_selector(".composer")
-    page.goto(f"{server.url}/#/inspector")
-    page.locator(".rows-told").get_by_text("2000 requests").wait_for()
-    page.evaluate("document.querySelector('.rows').scrollTop = 90000")
-    page.evaluate("document.querySelector('.rows').scrollTop = 0")
-    page.goto(f"{server.url}/#/inspector/{identifier}")
-    page.locator(".one mark.found").wait_for(state="attached")
-    for top in (100_000, 500_000, 0):
-        page.evaluate("top => document.querySelector('.attempt pre').scrollTop = top", top)
-        page.wait_for_timeout(60)
-    page.get_by_text("What the client sent").click()
-    page.goto(f"{server.url}/#/metrics")
-    page.locator(".tiles").wait_for()
-    page.goto(f"{server.url}/#/chat")
-    ask(page, "something very long")
-    longest = max(page.evaluate("window.tasks"), default=0)
+    with Traced(browser, page) as traced:
+        page.goto(server.link())
+        page.wait_for_selector(".composer")
+        page.goto(f"{server.url}/#/inspector")
+        page.locator(".rows-told").get_by_text("2000 requests").wait_for()
+        page.evaluate("document.querySelector('.rows').scrollTop = 90000")
+        page.evaluate("document.querySelector('.rows').scrollTop = 0")
+        page.goto(f"{server.url}/#/inspector/{identifier}")
+        page.locator(".one mark.found").wait_for(state="attached")
+        for top in (100_000, 500_000, 0):
+            page.evaluate("top => document.querySelector('.attempt pre').scrollTop = top", top)
+            page.wait_for_timeout(60)
+        # By its place: the browser's driver would look through the megabyte for words, in the thread of the page.
+        page.locator(".section > summary").click()
+        page.goto(f"{server.url}/#/metrics")
+        page.locator(".tiles").wait_for()
+        page.goto(f"{server.url}/#/chat")
+        ask(page, "something very long")
     context.close()
-    return longest
+    return traced.longest
+
+
+def test_a_task_that_is_long_would_be_seen(browser: Any, page: Any):
+    work = "() => { let sum = 0; for (let i = 0; i < 1e9; i += 1) sum += i % 7; return sum; }"
+    with Traced(browser, page) as traced:
+        page.evaluate(work)
+    assert traced.longest > LONG_TASK_MS

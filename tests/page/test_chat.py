@@ -138,8 +138,7 @@ def test_an_upstream_that_fails_is_told(page: Any):
     page.get_by_role("combobox", name="Model", exact=True).fill("nobody-has-this")
     exchange = ask(page, "hello")
     assert "The answer failed" in exchange.locator(".notice.bad").inner_text()
-    exchange.get_by_role("button", name="Why was there no call?").click()
-    exchange.locator(".about .notice").get_by_text("nobody-has-this").wait_for()
+    assert "nobody-has-this" in exchange.locator(".notice.bad").inner_text()
     exchange.get_by_role("link", name="Inspect").click()
     page.locator(".one .notice.bad").first.wait_for()
 

@@ -34,6 +34,56 @@ def test_requests_show_up_while_one_looks(page: Any, server: Served):
     assert "other-model" in page.locator(".rows-row").first.inner_text()  # the newest first
 
 
+def test_a_click_while_the_list_grows_is_not_lost(page: Any, server: Served):
+    identifier = asked(server, "what time is it?")["id"]
+    page.goto(f"{server.url}/#/inspector")
+    row = page.locator(f"#row-{identifier}")
+    row.wait_for()
+    page.evaluate("id => (window.row = document.getElementById(id))", f"row-{identifier}")
+    row.hover()
+    page.mouse.down()
+    newer = asked(server, "hello", model="other-model")["id"]
+    page.locator(f"#row-{newer}").wait_for()
+    assert row.evaluate("row => row === window.row")  # it is still the same one, if further down
+    page.mouse.up()
+    page.locator(".one").get_by_text(identifier).wait_for()
+
+
+def test_a_request_that_runs_is_marked_and_shown_once_it_is_answered(page: Any, server: Served):
+    page.fill(FIELD, "linger over it")
+    page.press(FIELD, "Enter")
+    page.locator(".live").get_by_text("It takes a while").wait_for()
+    page.goto(f"{server.url}/#/inspector")
+    row = page.locator(".rows-row").filter(has=page.get_by_text("running", exact=True))
+    row.wait_for()
+    assert "small-model" in row.inner_text()
+    page.locator(".rows-told").get_by_text("and 1 running").wait_for()
+    identifier = row.get_attribute("data-key")
+    row.click()
+    page.get_by_text("This request is still running").wait_for()
+    page.get_by_role("link", name="Chat").click()
+    page.click(".composer button")
+    page.locator(".notice.warn").get_by_text("Interrupted").wait_for()
+    page.goto(f"{server.url}/#/inspector/{identifier}")
+    page.locator(".one").get_by_text(identifier).wait_for()
+    row.wait_for(state="detached")
+
+
+def test_arrow_keys_leave_no_trail_in_the_history(page: Any, server: Served):
+    for _ in range(3):
+        asked(server, "hello")
+    page.goto(f"{server.url}/#/inspector")
+    page.locator(".rows-row").nth(2).wait_for()
+    before = page.evaluate("history.length")
+    page.locator(".rows").focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowDown")
+    third = page.locator(".rows-row").nth(2).get_attribute("data-key")
+    page.locator(".one").get_by_text(third).wait_for()
+    assert page.url.endswith(third)
+    assert page.evaluate("history.length") == before
+
+
 def test_the_list_can_be_filtered(page: Any, server: Served):
     asked(server, "refuse, please")
     asked(server, "repair it")

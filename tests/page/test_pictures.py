@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +14,12 @@ from tests.page.asking import asked
 from tests.page.conftest import watched
 from tests.page.served import Served
 from tests.page.test_chat import ask
+from tests.page.test_models_and_metrics import RESULTS
 
 pytestmark = [pytest.mark.system("browser"), pytest.mark.requirement("H2", "H3")]
 
 #: What fits into a documentation.
-LARGEST = 150_000
+LARGEST = 200_000
 
 
 def taken(page: Any, name: str, tmp_path: Path) -> None:
@@ -25,6 +28,28 @@ def taken(page: Any, name: str, tmp_path: Path) -> None:
     path = folder / f"{name}.png"
     page.screenshot(path=str(path))
     assert path.stat().st_size < LARGEST
+
+
+def evaluated(folder: Path) -> str:
+    """Results as `toolspeak eval` writes them."""
+    path = folder / "results.json"
+    path.write_text(json.dumps({**RESULTS, "rows": ROWS}), encoding="utf-8")
+    return str(path)
+
+
+def score(correct: int, cases: int) -> dict[str, float]:
+    """With its interval, by Wilson."""
+    z, share = 1.96, correct / cases
+    middle, spread = share + z * z / (2 * cases), z * sqrt(share * (1 - share) / cases + z * z / (4 * cases * cases))
+    whole = 1 + z * z / cases
+    low, high = max(0.0, (middle - spread) / whole), min(1.0, (middle + spread) / whole)
+    return {"cases": cases, "correct": correct, "share": share, "low": low, "high": high, "errors": 0}
+
+
+ROWS = [
+    {"label": "force inline", "scores": {"all": score(41, 50), "simple": score(19, 20), "several": score(22, 30)}},
+    {"label": "off", "scores": {"all": score(12, 50), "simple": score(9, 20), "several": score(3, 30)}},
+]
 
 
 def test_the_page_can_be_shown(browser: Any, server: Served, faults: list[str], tmp_path: Path):
@@ -42,6 +67,15 @@ def test_the_page_can_be_shown(browser: Any, server: Served, faults: list[str], 
     page.locator(".one").get_by_text(identifier).wait_for()
     page.locator(".rows-row").nth(5).wait_for()
     taken(page, "page-inspector", tmp_path)
+    page.goto(f"{server.url}/#/models")
+    page.get_by_role("button", name="Probe small-model").click()
+    page.locator(".model").first.get_by_text("What the probe found").click()
+    page.get_by_label("Open a results.json").set_input_files(evaluated(tmp_path))
+    page.locator("figure.chart").first.wait_for()
+    page.set_viewport_size({"width": 1200, "height": 1500})
+    page.locator(".scroll").evaluate("place => place.scrollTop = 0")
+    taken(page, "page-models", tmp_path)
+    page.set_viewport_size({"width": 1200, "height": 760})
     page.emulate_media(color_scheme="dark")
     page.goto(f"{server.url}/#/metrics")
     page.locator(".tiles").wait_for()

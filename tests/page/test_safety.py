@@ -8,8 +8,14 @@ from typing import Any
 import pytest
 
 from tests.page.asking import asked
-from tests.page.served import Served
+from tests.page.conftest import watched
+from tests.page.served import Served, served
 from tests.page.test_chat import FIELD, ask
+from toolspeak.core.model import JSONObject, Tool
+from toolspeak.core.probing.verdicts import Finding, Verdict
+from toolspeak.server.gateway import PAGE
+from toolspeak.server.loop.rounds import LoopTools
+from toolspeak.tools.base import CallContext, ToolOutput
 
 pytestmark = [pytest.mark.system("browser"), pytest.mark.requirement("R-T16")]
 
@@ -134,6 +140,53 @@ def test_results_from_a_file_are_text(page: Any, server: Served, faults: list[st
     page.get_by_label("Open a results.json").set_input_files(str(file))
     page.locator("figure.chart").wait_for()
     inert(page, faults)
+
+
+def test_what_probes_found_is_text(browser: Any, faults: list[str]):
+    findings = tuple(Finding(payload, payload, payload) for payload in PAYLOADS)
+    verdict = Verdict({"system_role": True}, findings, requests=len(PAYLOADS))
+    with served(verdict=verdict) as server:
+        context = browser.new_context()
+        page = watched(context, server, faults)
+        page.goto(server.link())
+        page.wait_for_selector(".composer")
+        page.goto(f"{server.url}/#/models")
+        page.locator(".model").first.get_by_text("What the probe found").click()
+        for summary in page.locator(".model summary").all()[1:]:
+            summary.click()
+        assert page.locator(".model").first.locator("tbody tr").count() == len(PAYLOADS)
+        assert PAYLOADS[0] in page.locator(".model tbody").first.inner_text()
+        assert "Learned since" in page.locator(".model").first.inner_text()
+        inert(page, faults)
+        context.close()
+
+
+class Hostile:
+    """A tool of the server, as a stranger describes it and answers for it."""
+
+    def __init__(self) -> None:
+        everything = " ".join(PAYLOADS)
+        self.tool = Tool("hostile_tool", everything, {"type": "object"})
+
+    async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
+        return ToolOutput("sunny " + " ".join(PAYLOADS))
+
+
+def test_what_tools_of_the_server_say_is_text(browser: Any, faults: list[str]):
+    with served(loops=lambda: {PAGE: LoopTools([Hostile()])}) as server:
+        server.script.calls["everything"] = ("hostile_tool", {"a": PAYLOADS})
+        context = browser.new_context()
+        page = watched(context, server, faults)
+        page.goto(server.link())
+        page.click(".tools summary")
+        page.get_by_label("hostile_tool").check()
+        inert(page, faults)
+        page.keyboard.press("Escape")
+        exchange = ask(page, "everything")
+        exchange.locator("details.round summary").click()
+        assert PAYLOADS[0] in exchange.inner_text()
+        inert(page, faults)
+        context.close()
 
 
 @pytest.mark.requirement("R-T7")

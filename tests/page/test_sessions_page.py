@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from tests.page.conftest import watched
-from tests.page.served import served
+from tests.page.served import Served, served
 from tests.page.test_chat import ask
+from tests.page.test_safety import PAYLOADS, inert
+from toolspeak.cli.sessions import command as sessions
 from toolspeak.core.model import Message, TextPart, ToolCall, ToolResult
 from toolspeak.core.record import Answer, CallRecord, Round
+from toolspeak.server.keys import Keys
+from toolspeak.state import MemoryState
 from toolspeak.store import open_store
 
 pytestmark = [pytest.mark.system("browser"), pytest.mark.requirement("H2")]
@@ -63,3 +70,198 @@ def test_sessions_are_listed_searched_opened_and_gone_on_with(browser: Any, faul
 def test_without_a_store_the_list_says_so(page: Any):
     page.get_by_text("Sessions", exact=True).click()
     page.locator(".sessions").get_by_text("without a store").wait_for()
+
+
+@pytest.mark.requirement("R-T8")
+def test_a_chat_outlives_the_server_and_is_nobody_elses(browser: Any, faults: list[str], tmp_path: Path):
+    pytest.importorskip("sqlalchemy")
+    url = f"sqlite:///{tmp_path / 'sessions.db'}"
+    keys = Keys(MemoryState())
+    with served(store=url, keys=keys) as server:
+        page = opened(browser, server, server.link(), faults)
+        ask(page, "What time is it in Oslo, and what is 17 times 23?")
+        ask(page, "hello")
+        resent(page, "hello", "markdown, please")
+        listed(page, "What time is it in Oslo, and what is 17 times 23?")
+    with served(store=url, keys=keys) as server:  # started again
+        page = opened(browser, server, server.link(), faults)
+        listed(page, "What time is it in Oslo, and what is 17 times 23?")
+        page.locator(".session").click()
+        page.get_by_text("A heading").wait_for()
+        assert page.locator(".bubble").all_inner_texts() == [
+            "What time is it in Oslo, and what is 17 times 23?",
+            "markdown, please",
+        ]
+        page.locator("details.round summary").click()
+        assert "17 * 23" in page.locator("details.round").inner_text()
+        other = opened(browser, server, server.url, faults)
+        other.get_by_label("Link or code").fill(keys.new("other", admin=True)[1])
+        other.get_by_role("button", name="Open").click()
+        other.wait_for_selector(".composer")
+        other.get_by_text("Sessions", exact=True).click()
+        other.locator(".sessions").get_by_text("No session.").wait_for()
+    told = CliRunner().invoke(sessions, ["--store", url, "list", "--json"])
+    (info,) = json.loads(told.stdout)
+    assert info["title"] == "What time is it in Oslo, and what is 17 times 23?"
+    assert not faults
+
+
+def test_a_page_that_is_closed_while_an_answer_comes_keeps_what_has_come(
+    browser: Any, faults: list[str], tmp_path: Path
+):
+    pytest.importorskip("sqlalchemy")
+    with served(store=f"sqlite:///{tmp_path / 'sessions.db'}") as server:
+        page = opened(browser, server, server.link(), faults)
+        page.fill(".composer textarea", "linger over it")
+        page.press(".composer textarea", "Enter")
+        page.locator(".live").get_by_text("It takes a while").wait_for()
+        page.reload()
+        page.wait_for_selector(".composer")
+        listed(page, "linger over it")
+        page.locator(".session").click()
+        page.get_by_text("It takes a while, and then").wait_for()
+        page.get_by_text("Interrupted.").wait_for()
+
+
+def test_a_store_that_fails_is_told_and_the_chat_goes_on(browser: Any, faults: list[str], tmp_path: Path):
+    pytest.importorskip("sqlalchemy")
+    (tmp_path / "sessions.db").write_text("this is no database, and it is long enough to be looked at" * 40)
+    with served(store=f"sqlite:///{tmp_path / 'sessions.db'}") as server:
+        page = opened(browser, server, server.link(), faults)
+        ask(page, "hello")
+        page.get_by_text("The server could not keep this yet").wait_for()
+        ask(page, "hello again")
+
+
+def test_what_could_not_be_kept_is_sent_with_what_comes_next(browser: Any, faults: list[str], tmp_path: Path):
+    pytest.importorskip("sqlalchemy")
+    url = f"sqlite:///{tmp_path / 'sessions.db'}"
+    notice = "The server could not keep this yet"
+    with served(store=url) as server:
+        page = opened(browser, server, server.link(), faults)
+        for question in ("one", "two"):
+            ask(page, question)
+        assert kept(url, 2) == ["one", "two"]
+        page.context.set_offline(True)  # as if the server were away
+        ask(page, "three")
+        page.get_by_text(notice).wait_for()
+        page.context.set_offline(False)
+        page.route(
+            "**/toolspeak/sessions", lambda route: route.fulfill(status=409, json={"error": {"message": "held"}})
+        )
+        ask(page, "four")
+        assert page.get_by_text(notice).is_visible()
+        page.unroute("**/toolspeak/sessions")
+        ask(page, "five")
+        page.get_by_text(notice).wait_for(state="detached")
+        assert kept(url, 5) == ["one", "two", "three", "four", "five"]
+        resent(page, "four", "markdown, please")
+        assert kept(url, 4) == ["one", "two", "three", "markdown, please"]
+        page.context.close()
+    assert not faults
+
+
+def kept(url: str, count: int) -> list[str]:
+    """The questions of the only session, once there are so many."""
+    questions: list[str] = []
+    for _ in range(200):
+        with open_store(url) as store:
+            found = store.sessions("")  # two while one takes the place of another
+            entries = store.entries(found[0].id) if found else ()
+            questions = [each.text for each in entries if isinstance(each, Message)]
+        if (len(found), len(questions)) == (1, count):
+            break
+        threading.Event().wait(0.05)
+    return questions
+
+
+def test_a_session_opened_again_tells_what_it_told(browser: Any, faults: list[str], tmp_path: Path):
+    pytest.importorskip("sqlalchemy")
+    url = f"sqlite:///{tmp_path / 'sessions.db'}"
+    with ThreadPoolExecutor() as pool:
+        pool.submit(asyncio.run, written(url, "What time is it in Bergen?", "It is noon.", call=True)).result()
+    with served(store=url) as server:
+        page = opened(browser, server, server.link(), faults)
+        first = ask(page, "What time is it in Oslo, and what is 17 times 23?").locator(".about").inner_text()
+        listed(page, "What time is it in Oslo, and what is 17 times 23?")
+        page.locator(".session").get_by_text("Oslo").click()
+        page.locator(".exchange .about").wait_for()
+        assert page.locator(".exchange .about").inner_text() == first
+        listed(page, "What time is it in Bergen?")
+        page.locator(".session").get_by_text("Bergen").click()
+        page.locator(".bubble").get_by_text("Bergen").wait_for()
+        assert page.locator(".exchange .about").inner_text() == "2 rounds"  # nobody noted a time
+        page.context.close()
+    assert not faults
+
+
+def opened(browser: Any, server: Served, address: str, faults: list[str]) -> Any:
+    page = watched(browser.new_context(viewport={"width": 1280, "height": 800}), server, faults)
+    page.goto(address)
+    page.wait_for_selector(".composer, form")
+    return page
+
+
+def listed(page: Any, title: str) -> None:
+    """Open the list; what is kept comes a moment after its answer."""
+    for _ in range(50):
+        page.get_by_text("Sessions", exact=True).click()
+        page.locator(".sessions [role=status]").get_by_text("session").wait_for()
+        if page.locator(".session").get_by_text(title, exact=True).count():
+            return
+        page.keyboard.press("Escape")
+    raise AssertionError(title)
+
+
+def resent(page: Any, old: str, new: str) -> None:
+    exchange = page.locator(".exchange").filter(has=page.get_by_text(old, exact=True))
+    exchange.get_by_role("button", name="Edit").click()
+    page.locator(".edit").get_by_label("Your question").fill(new)
+    page.get_by_role("button", name="Send again").click()
+    page.get_by_text("A heading").wait_for()
+
+
+async def hostile(url: str) -> None:
+    """A session with every payload in every text of it."""
+    everything = " ".join(PAYLOADS)
+    store = open_store(url)
+    journal = await store.journal(about={"model": everything, "from": everything})
+    for number, payload in enumerate(PAYLOADS):
+        await journal.say(Message("user", (TextPart(payload),)))
+        await journal.begin()
+        made = ToolCall(payload, {payload: payload}, f"call_{number}")
+        await journal.plan(Round(payload, (CallRecord(made),), payload))
+        await journal.start(made.id)
+        await journal.finish(ToolResult(made.id, payload, payload, error=bool(number % 2)), 0.5)
+        await journal.end(Answer(payload, reasoning=payload))
+    await journal.say(Message("user", (TextPart(everything),)))
+    await journal.begin()
+    await journal.end(Answer(f"# {everything}", status="interrupted"))
+    await journal.close()
+    store.close()
+
+
+@pytest.mark.requirement("R-T16")
+def test_texts_of_sessions_are_text(browser: Any, faults: list[str], tmp_path: Path):
+    pytest.importorskip("sqlalchemy")
+    url = f"sqlite:///{tmp_path / 'sessions.db'}"
+    with ThreadPoolExecutor() as pool:
+        pool.submit(asyncio.run, hostile(url)).result()
+    with served(store=url) as server:
+        page = opened(browser, server, server.link(), faults)
+        page.get_by_text("Sessions", exact=True).click()
+        page.locator(".session").first.wait_for()
+        for payload in PAYLOADS:
+            page.get_by_label("Search").fill(payload)
+        page.get_by_label("Search").fill("")
+        page.locator(".session").first.wait_for()
+        inert(page, faults)
+        page.locator(".session").first.click()
+        page.locator(".exchange").nth(len(PAYLOADS)).wait_for()
+        inert(page, faults)
+        for summary in page.locator("details.round > summary").all():
+            summary.click()
+        inert(page, faults)
+        shown = page.locator(".transcript").inner_text()
+        assert all(shown.count(payload) >= 4 for payload in PAYLOADS[:1])
+        page.context.close()

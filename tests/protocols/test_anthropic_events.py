@@ -22,8 +22,9 @@ from toolspeak.core.events import (
     TextDelta,
     fold,
 )
-from toolspeak.protocols import anthropic_reply, reading
+from toolspeak.protocols import reading
 from toolspeak.protocols.anthropic import ReplyDecoder, decode_error
+from toolspeak.protocols.anthropic import reply as anthropic_reply
 
 # ------------------------------------------------------------------------------------------------ event by event
 
@@ -252,7 +253,7 @@ def test_no_json_raises(values: list[tuple[str, dict[str, Any]]]):
         (500, b"Internal Server Error", "Internal Server Error", "upstream"),
         (502, b"<html>\n<h1>Bad Gateway", "the upstream answered with status 502", "upstream"),
         (503, b"", "the upstream answered with status 503", "upstream"),
-        (413, b"\xff", "\ufffd", "upstream"),
+        (413, b"\xff", r"\xff", "upstream"),
         (400, b"[]", "the upstream answered with status 400", "upstream"),
     ],
 )

@@ -20,7 +20,9 @@ from toolspeak.core.model import (
     Tool,
     ToolCall,
     ToolResult,
+    tools_from,
 )
+from toolspeak.protocols import openai_chat
 from toolspeak.protocols.anthropic import (
     DEFAULT_MAX_TOKENS,
     MAX_CACHE_MARKS,
@@ -108,6 +110,24 @@ def test_words_of_another_protocol_are_not_sent_but_for_that_of_the_cache():
         "tools": [{"name": "f", "input_schema": {"type": "object"}, **CACHED}],
     }
     assert codes(request) == ["opaque_dropped", "tool_dropped"]
+
+
+def test_tools_of_the_services_own_go_up_as_they_are_and_every_other_is_noted():
+    search = {"type": "web_search_20250305", "name": "web_search", "max_uses": 2}
+    tools = tools_from([search, {"type": "foo"}, {"type": "bar"}]) or ()
+    request = Request("m", (Message("user", (TextPart("hi"),)),), tools, options=Options(9), protocol="openai_chat")
+    assert sent(request)["tools"] == [search]
+    assert [note.detail for note in request_notes(request)] == [
+        f"`{name}`: a tool of kind `{name}` has no word in this protocol" for name in ("foo", "bar")
+    ]
+
+
+def test_a_mark_beside_a_function_of_chat_completions_is_kept():
+    tools = [{"type": "function", "function": {"name": "f"}, **CACHED, "x": 1}]
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "tools": tools}
+    assert sent(openai_chat.decode_request(body))["tools"] == [
+        {"name": "f", "input_schema": {"type": "object"}, **CACHED}
+    ]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from toolspeak.core.model import JSONObject, JSONValue, Request
 from toolspeak.errors import UsageError
 from toolspeak.protocols import anthropic, gemini, ollama, openai_chat, openai_responses
-from toolspeak.protocols.common import declared_tools, int_field, number_field, parse_object, request_fields
+from toolspeak.protocols.common import declared_tools, int_field, number_field, parse_object, request_fields, shorten
 
 MODULES = {
     "anthropic": anthropic,
@@ -157,3 +157,15 @@ def test_a_whole_pair_is_a_character():
 def test_a_number_that_json_has_no_word_for_is_refused(given: float):
     with pytest.raises(UsageError, match="`temperature` must be a number"):
         number_field(given, "temperature")
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (b"one\r\n two", "one two"),
+        (b"\x1b]0;owned\x07 \xff\x00!", r"\x1b]0;owned\x07 \xff\x00!"),
+        ("caf\u00e9 \u202e\ud800", r"caf\u00e9 \u202e\ud800".replace(r"\u00e9", "\u00e9")),
+    ],
+)
+def test_what_is_quoted_can_be_seen(said: str | bytes, shown: str):
+    assert shorten(said) == shown

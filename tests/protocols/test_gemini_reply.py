@@ -27,10 +27,10 @@ from toolspeak.core.events import (
     fold,
 )
 from toolspeak.core.model import Note, Opaque, ToolCall, Usage
-from toolspeak.protocols import gemini_reply
 from toolspeak.protocols.framing import FrameError
 from toolspeak.protocols.gemini import ReplyDecoder, decode_error
-from toolspeak.protocols.gemini_frames import ArrayDecoder
+from toolspeak.protocols.gemini import reply as gemini_reply
+from toolspeak.protocols.gemini.frames import ArrayDecoder
 
 FIXTURES = Path(__file__).parent / "fixtures" / "gemini"
 

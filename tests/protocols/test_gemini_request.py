@@ -343,7 +343,9 @@ def test_tools_of_the_upstream_are_kept_and_dropped_for_others():
     foreign = msgspec.structs.replace(request, protocol="other")
     assert sent(foreign)["tools"] == [{"functionDeclarations": [{"name": "f"}, {"name": "g"}]}]
     assert request_notes(request) == ()
-    assert request_notes(foreign)[0] == Note("tool_dropped", "`googleSearch` is a tool of `other`")
+    assert request_notes(foreign)[0] == Note(
+        "tool_dropped", "`googleSearch`: a tool of kind `googleSearch` has no word in this protocol"
+    )
     together = decode(tools=[{"function_declarations": [{"name": "f"}], "google_search": {"x": 1}}])
     assert sent(together)["tools"] == [{"functionDeclarations": [{"name": "f"}]}, {"googleSearch": {"x": 1}}]
 

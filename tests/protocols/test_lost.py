@@ -61,7 +61,9 @@ def test_a_part_of_a_result_counts_as_well():
 
 def test_only_tools_of_another_protocols_own_are_dropped():
     request = Request("m", (), (Tool("f"), Tool("run", kind="custom"), Tool("s", kind="search")), protocol="other")
-    assert foreign_notes(request, "gemini") == [Note("tool_dropped", "`s` is a tool of `other`")]
+    assert foreign_notes(request, "gemini") == [
+        Note("tool_dropped", "`s`: a tool of kind `search` has no word in this protocol")
+    ]
 
 
 def test_of_many_fields_only_some_are_named():

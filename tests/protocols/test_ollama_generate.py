@@ -26,8 +26,8 @@ from toolspeak.core.events import (
 )
 from toolspeak.core.model import Media, Message, Opaque, Request, ResponseFormat, TextPart, Usage
 from toolspeak.errors import UsageError
-from toolspeak.protocols import ollama_generate
-from toolspeak.protocols.ollama_generate import ReplyEncoder, decode_request, encode_error, encode_reply, seen_notes
+from toolspeak.protocols.ollama import generate as ollama_generate
+from toolspeak.protocols.ollama.generate import ReplyEncoder, decode_request, encode_error, encode_reply, seen_notes
 
 FACE: Any = {"id": "r1", "created": 1790000000, "model": "m"}
 ABOUT = {"model": "m", "created_at": "2026-09-21T14:13:20Z"}

@@ -27,9 +27,9 @@ from toolspeak.core.events import (
     fold,
 )
 from toolspeak.core.model import Note, Opaque, ToolCall, Usage
-from toolspeak.protocols import ollama_reply
 from toolspeak.protocols.framing import MAX_EVENT
 from toolspeak.protocols.ollama import ReplyDecoder, decode_error
+from toolspeak.protocols.ollama import reply as ollama_reply
 
 FIXTURES = Path(__file__).parent / "fixtures" / "ollama"
 

@@ -207,7 +207,9 @@ def test_tools_are_understood_and_those_of_other_protocols_dropped():
     assert sent(request)["tools"] == tools
     foreign = msgspec.structs.replace(request, protocol="other")
     assert sent(foreign)["tools"] == [WEATHER]
-    assert request_notes(foreign) == (Note("tool_dropped", "`web_search` is a tool of `other`"),)
+    assert request_notes(foreign) == (
+        Note("tool_dropped", "`web_search`: a tool of kind `web_search` has no word in this protocol"),
+    )
     assert request_notes(request) == ()
 
 

@@ -28,8 +28,9 @@ from toolspeak.core.events import (
     fold,
 )
 from toolspeak.core.model import Note, Opaque, ToolCall, Usage
-from toolspeak.protocols import openai_chat_calls, reading
+from toolspeak.protocols import reading
 from toolspeak.protocols.openai_chat import ReplyDecoder, decode_error
+from toolspeak.protocols.openai_chat import calls as openai_chat_calls
 
 FIXTURES = Path(__file__).parent / "fixtures" / "openai_chat"
 
@@ -583,7 +584,7 @@ def test_no_json_raises(values: list[object]):
         (500, b"Internal Server Error", "Internal Server Error", "upstream"),
         (502, b"<html>\n<h1>Bad Gateway", "the upstream answered with status 502", "upstream"),
         (503, b"", "the upstream answered with status 503", "upstream"),
-        (504, b"\xff", "\ufffd", "timeout"),
+        (504, b"\xff", r"\xff", "timeout"),
         (408, b'{"error":{}}', "the upstream answered with status 408", "timeout"),
         (400, b"[]", "the upstream answered with status 400", "upstream"),
     ],

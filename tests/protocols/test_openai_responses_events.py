@@ -6,13 +6,14 @@ import json
 import random
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.growth import assert_linear
 from tests.protocols.streams import fed, joined, ways
 from tests.protocols.test_openai_responses_reply import CALLS, STOP, call, carried, decode, fixture, summaries
 from toolspeak.core.events import (
@@ -23,13 +24,15 @@ from toolspeak.core.events import (
     Failure,
     Finish,
     Noted,
+    OpaqueSeen,
     ReasoningDelta,
     TextDelta,
     fold,
 )
-from toolspeak.core.model import Note, ToolCall
-from toolspeak.protocols import openai_responses_calls, reading
+from toolspeak.core.model import Note, Opaque, ToolCall
+from toolspeak.protocols import reading
 from toolspeak.protocols.openai_responses import ReplyDecoder
+from toolspeak.protocols.openai_responses import calls as openai_responses_calls
 
 
 def event(kind: str, **fields: Any) -> bytes:
@@ -234,6 +237,94 @@ def test_an_item_that_the_response_numbers_otherwise_is_not_read_twice():
     assert decode(done + last) == [*call(0, "f", '{"a":1}', "c"), CALLS]
 
 
+def message(text: str, **fields: Any) -> dict[str, Any]:
+    return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}], **fields}
+
+
+def function(number: int, **fields: Any) -> dict[str, Any]:
+    return {"type": "function_call", "call_id": f"c{number}", "name": "f", "arguments": f'{{"a":{number}}}', **fields}
+
+
+def completed(*items: Any) -> bytes:
+    return event("completed", response={"status": "completed", "output": items})
+
+
+def test_every_item_of_a_response_that_is_not_streamed_is_read():
+    items = [message("one", id="x"), function(1, id="x"), message("two", id="x"), function(2, id="x"), message("3")]
+    expected = [
+        TextDelta("one"),
+        *call(0, "f", '{"a":1}', "c1"),
+        TextDelta("two"),
+        *call(1, "f", '{"a":2}', "c2"),
+        TextDelta("3"),
+        CALLS,
+    ]
+    assert decode(json.dumps({"status": "completed", "output": items}).encode()) == expected
+    assert decode(completed(*items)) == expected
+
+
+def test_calls_with_one_item_id_are_several_even_without_arguments():
+    items = [function(1, id="x", arguments=""), function(2, id="x")]
+    reply = fold(decode(completed(*items)))
+    assert [(one.id, one.arguments) for one in reply.calls] == [("c1", {}), ("c2", {"a": 2})]
+
+
+@pytest.mark.parametrize(
+    "streamed, items, text",
+    [
+        pytest.param([(0, "a")], [message("one", id="a"), message("two", id="b")], "one.two", id="the second is new"),
+        pytest.param([(0, "a")], [message("one", id="a")], "one.", id="nothing is new"),
+        pytest.param([(5, "z")], [message("one", id="a")], "one.", id="numbered otherwise"),
+        pytest.param([(None, "a")], [message("one", id="a")], "one.", id="not numbered"),
+        pytest.param([(0, "a")], [{"type": "reasoning"}, message("one", id="a")], "one.", id="reasoning not counted"),
+        pytest.param([(0, "a"), (0, "b")], [message("x", id="a"), message("y", id="b")], "one.one.", id="one number"),
+    ],
+)
+def test_a_message_of_the_last_event_is_read_unless_the_stream_gave_it(
+    streamed: list[tuple[Any, str]], items: list[Any], text: str
+):
+    pieces = [delta("one.", output_index=at, item_id=name) for at, name in streamed]
+    assert fold(decode(b"".join(pieces) + completed(*items))).text == text
+    at, name = streamed[0]
+    whole = event("output_text.done", output_index=at, content_index=0, item_id=name, text="one.")
+    assert fold(decode(whole + completed(*items[:1]))).text == "one."
+
+
+def test_a_call_that_only_the_last_event_has_is_read_though_its_item_id_is_known():
+    done = event("output_item.done", output_index=0, item=function(1, id="x"))
+    reply = fold(decode(done + completed(function(1, id="x"), function(2, id="x"))))
+    assert [one.id for one in reply.calls] == ["c1", "c2"]
+
+
+def phase(word: str) -> Event:
+    return OpaqueSeen(Opaque("start:message", {"phase": word}))
+
+
+def test_the_phase_of_a_message_comes_before_its_text():
+    first, last = message("one", phase="commentary"), message("two", phase="final_answer")
+    expected = [phase("commentary"), TextDelta("one"), phase("final_answer"), TextDelta("two"), STOP]
+    assert decode(completed(first, last)) == expected
+    streamed = b"".join(
+        event("output_item.added", output_index=at, item=item | {"content": []})
+        + delta(item["content"][0]["text"], output_index=at, item_id=f"m{at}")
+        + event("output_item.done", output_index=at, item=item)
+        for at, item in enumerate((first, last))
+    )
+    assert decode(streamed + completed(first, last)) == expected
+
+
+def test_a_phase_that_comes_behind_the_text_is_noted():
+    done = event("output_item.done", output_index=0, item=message("one", phase="commentary"))
+    late = Noted(Note("phase_dropped", "`commentary` was told behind the text"))
+    assert decode(delta("one") + done + END) == [TextDelta("one"), late, STOP]
+
+
+def test_a_call_without_a_number_is_known_by_its_id():
+    piece = delta('{"a":1}', 0, "function_call_arguments", item_id="x", output_index=None)
+    done = event("output_item.done", item=function(1, id="x"))
+    assert decode(piece + done + END) == [*call(0, "f", '{"a":1}', "c1"), CALLS]
+
+
 def test_a_call_that_contradicts_itself_in_the_response_is_a_failure():
     begin = event("output_item.added", output_index=0, item={"type": "function_call", "name": "f", "call_id": "c"})
     item = {"type": "function_call", "name": "f", "call_id": "c", "arguments": '{"a":2}'}
@@ -337,3 +428,30 @@ def test_time_is_linear_in_the_length():
     few = min(seconds(pieces(2000)) for _ in range(3))
     many = min(seconds(pieces(8000)) for _ in range(3))
     assert many < 12 * few + 0.05
+
+
+def strays(count: int) -> bytes:
+    """Texts, and messages that none of them belongs to."""
+    return b"".join(delta("x", output_index=10**6 + at) for at in range(count)) + completed(
+        *({"type": "message", "id": f"m{at}", "content": []} for at in range(count))
+    )
+
+
+def customs(count: int) -> bytes:
+    """Calls of custom tools that do not end, and many other things behind them."""
+    begun = [{"type": "custom_tool_call", "id": f"i{at}", "call_id": f"c{at}", "name": "f"} for at in range(count // 8)]
+    return completed(*begun, *({"type": "x"} for _ in range(count)))
+
+
+def namesakes(count: int) -> bytes:
+    """Calls that share the id of their item."""
+    return completed(*(function(at, id="x") for at in range(count)))
+
+
+@pytest.mark.parametrize("hostile", [strays, customs, namesakes])
+def test_the_last_event_takes_time_in_proportion_to_its_length(hostile: Callable[[int], bytes]):
+    def make(count: int) -> Callable[[], object]:
+        data = hostile(count)
+        return lambda: ReplyDecoder(stream=True).feed(data)
+
+    assert_linear(make, 8000)

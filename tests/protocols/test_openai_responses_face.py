@@ -521,3 +521,22 @@ def test_an_error_has_the_shape_and_status_that_clients_know(error: ToolspeakErr
     found, body = encode_error(error)
     assert found == status
     assert json.loads(body) == {"error": {"message": "x", "type": kind, "param": None, "code": code}}
+
+
+def test_messages_tell_their_phases():
+    events: list[Event] = [
+        OpaqueSeen(Opaque("start:message", {"phase": "commentary"})),
+        TextDelta("a"),
+        OpaqueSeen(Opaque("start:message", {"phase": "final_answer"})),
+        TextDelta("b"),
+        Finish("stop"),
+    ]
+    found = [(item["content"][0]["text"], item["phase"]) for item in final(events)["output"]]
+    assert found == [("a", "commentary"), ("b", "final_answer")]
+    assert [item["phase"] for item in whole(events)["output"]] == ["final_answer"]
+
+
+def test_a_phase_is_not_taken_for_the_beginning_of_reasoning():
+    mark = OpaqueSeen(Opaque("start:message", {"phase": "commentary"}))
+    (item,) = final([mark, ReasoningDelta("a"), Finish("stop")])["output"]
+    assert "phase" not in item

@@ -15,8 +15,9 @@ from toolspeak.core.model import (
     Tool,
     ToolCall,
     ToolResult,
+    tools_from,
 )
-from toolspeak.protocols.openai_responses import PROTOCOL
+from toolspeak.protocols.openai_responses import PROTOCOL, request_notes
 
 
 @pytest.mark.requirement("G3")
@@ -50,6 +51,17 @@ def test_words_of_another_protocol_are_not_sent():
         "tools": [{"type": "function", "name": "f", "parameters": None, "strict": False}],
         "store": False,
     }
+
+
+def test_tools_of_the_services_own_go_up_as_they_are_and_every_other_is_noted():
+    search = {"type": "web_search", "search_context_size": "low"}
+    tools = [search, {"type": "web_search_20250305", "name": "a"}, {"type": "foo"}]
+    request = Request("m", (HI,), tools_from(tools) or (), protocol="openai_chat")
+    assert sent(request)["tools"] == [search]
+    assert [note.detail for note in request_notes(request) if note.code == "tool_dropped"] == [
+        "`a`: a tool of kind `web_search_20250305` has no word in this protocol",
+        "`foo`: a tool of kind `foo` has no word in this protocol",
+    ]
 
 
 def test_a_request_of_another_protocol_may_have_no_system_message_and_no_message():

@@ -53,7 +53,7 @@ from toolspeak.core.model import (
     ToolCall,
 )
 from toolspeak.protocols.openai_responses import LOSSES, PROTOCOL, decode_request, encode_request
-from toolspeak.protocols.openai_responses_items import reasoning_of
+from toolspeak.protocols.openai_responses.items import reasoning_of
 
 ONE_TEXT = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 SEARCH = {"type": "web_search", "search_context_size": "low"}

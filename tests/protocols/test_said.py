@@ -112,6 +112,31 @@ def test_encrypted_reasoning_goes_back_to_responses_before_what_it_led_to():
     assert (body["include"], body["store"]) == (["reasoning.encrypted_content"], False)
 
 
+def test_phases_go_back_to_responses_with_their_messages():
+    def message(text: str, phase: str) -> dict[str, Any]:
+        content = [{"type": "output_text", "text": text, "annotations": []}]
+        return {"type": "message", "id": "m", "role": "assistant", "phase": phase, "content": content}
+
+    call = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"}
+    output = [message("Let me", "commentary"), message("see.", "commentary"), call, message("Done.", "final_answer")]
+    body = sent_back("openai_responses", {"status": "completed", "output": output})
+    assert [(item["type"], item.get("content"), item.get("phase")) for item in body["input"][1:5]] == [
+        ("message", "Let me", "commentary"),
+        ("message", "see.", "commentary"),
+        ("function_call", None, None),
+        ("message", "Done.", "final_answer"),
+    ]
+
+
+def test_a_phase_of_nothing_is_not_sent():
+    mark = Opaque("start:message", {"phase": "commentary"})
+    odd = [OpaqueSeen(Opaque("start:message", 7)), TextDelta("a"), OpaqueSeen(mark)]
+    message = said(odd, "openai_responses")
+    request = ts.Request("m", (message,), protocol="openai_responses")
+    sent = json.loads(codec("openai_responses").encode(request))["input"]
+    assert [(item.get("content"), item.get("phase")) for item in sent] == [("a", None)]
+
+
 def test_what_chat_completions_carry_goes_back():
     details = [{"type": "reasoning.encrypted", "data": "x"}]
     signed = {"google": {"thought_signature": "sig=="}}

@@ -43,10 +43,14 @@ ADMIN = {
     ("GET", "/metrics"),
     ("HEAD", "/metrics"),
     ("POST", "/toolspeak/probe"),
+    ("POST", "/toolspeak/sessions"),
     ("POST", "/toolspeak/requests/NAME/replay"),
     ("GET", "/toolspeak/sessions/NAME"),
     ("HEAD", "/toolspeak/sessions/NAME"),
-} | {("GET", f"/toolspeak/{name}") for name in ("about", "evaluations", "models", "requests", "series", "sessions")}
+} | {
+    ("GET", f"/toolspeak/{name}")
+    for name in ("about", "evaluations", "models", "requests", "series", "sessions", "tools")
+}
 PAGES = {"/", "/version", "/openapi.json", "/docs", "/models", "/v1/models", "/v1beta/models"} | {
     "/api/tags",
     "/api/ps",
@@ -70,7 +74,10 @@ POSTS = {
     "/api/generate",
     "/api/show",
 }
+RESPONSES = {f"{prefix}/responses/NAME" for prefix in ("", "/v1")}
+PAGES |= RESPONSES | {f"{path}/input_items" for path in RESPONSES}
 CLIENT = {(method, path) for path in PAGES for method in ("GET", "HEAD")} | {("POST", path) for path in POSTS}
+CLIENT |= {("DELETE", path) for path in RESPONSES}
 
 SHUT = pytest.mark.parametrize(("method", "path"), sorted({*CLIENT, *ADMIN}), ids=lambda value: value.replace("/", "_"))
 
@@ -224,10 +231,14 @@ def test_what_others_asked_needs_more_than_being_on_this_machine(method: str, pa
     assert asked(team, method, path).status == 401
     assert asked(team, method, path, bearer(team.key("anna"))).status == 403
     # Nothing is probed here, no request has the id NAME, and there is no store.
-    known = {"/toolspeak/probe": 400, "/toolspeak/requests/NAME/replay": 404, "/toolspeak/sessions/NAME": 400}.get(
-        path, 200
-    )
-    assert asked(team, method, path, bearer(team.key("root", admin=True))).status == known
+    known = {
+        ("POST", "/toolspeak/probe"): 400,
+        ("POST", "/toolspeak/requests/NAME/replay"): 404,
+        ("GET", "/toolspeak/sessions/NAME"): 400,
+        ("HEAD", "/toolspeak/sessions/NAME"): 400,
+        ("POST", "/toolspeak/sessions"): 400,
+    }
+    assert asked(team, method, path, bearer(team.key("root", admin=True))).status == known.get((method, path), 200)
 
 
 @pytest.mark.requirement("R-T7")

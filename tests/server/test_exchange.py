@@ -93,7 +93,8 @@ def test_a_client_that_left_is_on_record():
         await asked.task
         return json.loads(asked.body)
 
-    assert run(talk())["error"] == "the client went away"
+    told = run(talk())
+    assert (told["error"], told["requests"]) == ("the client went away", 1)
 
 
 @pytest.mark.requirement("R-F27")

@@ -2,11 +2,56 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+import toolspeak.server.guard as module
 from tests.server.asgi import HELLO, Team, ask, run
-from toolspeak.server.guard import MOST_HEADERS, Guard, is_loopback
-from toolspeak.server.routes import every
+from toolspeak.server.auth import Access, Forbidden, Unauthorized
+from toolspeak.server.guard import MOST_HEADERS, Guard, HeadersTooLarge, Refused, is_loopback
+from toolspeak.server.keys import Keys
+from toolspeak.server.routes import every, find
+from toolspeak.state import FileState
+
+CLIENT, ADMIN = find("POST", "/v1/chat/completions"), find("GET", "/metrics")
+
+
+def scope(key: str, *more: tuple[bytes, bytes]) -> dict[str, Any]:
+    return {"headers": [(b"host", b"localhost"), (b"authorization", b"Bearer " + key.encode()), *more]}
+
+
+def test_a_caller_that_is_known_again_is_known_no_longer_once_its_key_is_revoked(tmp_path: Path):
+    keys = Keys(FileState(tmp_path / "state.json"))
+    anna, bert = keys.new("anna")[1], keys.new("bert")[1]
+    guard = Guard(Access(keys, required=True))
+    for _ in range(2):
+        assert [guard.check(scope(key), CLIENT).tenant for key in (anna, bert)] == [
+            next(key.id for key in keys.all() if key.name == name) for name in ("anna", "bert")
+        ]
+    with pytest.raises(Forbidden):
+        guard.check(scope(anna), ADMIN)
+    with pytest.raises(Refused):
+        guard.check(scope(anna, (b"origin", b"https://evil.test")), CLIENT)
+    with pytest.raises(HeadersTooLarge):
+        guard.check(scope(anna, (b"x-more", b"x" * MOST_HEADERS)), CLIENT)
+    keys.revoke("anna")
+    with pytest.raises(Unauthorized):
+        guard.check(scope(anna), CLIENT)
+    assert guard.check(scope(bert), CLIENT).key is not None
+
+
+def test_callers_that_are_known_again_are_bounded_and_bring_no_key_of_their_own(tmp_path: Path, monkeypatch: Any):
+    monkeypatch.setattr(module, "_MOST_KNOWN", 2)
+    guard = Guard(Access(Keys(FileState(tmp_path / "state.json")), required=False))
+    (tmp_path / "state.json").write_text("{}")
+    for name in (b"1", b"2", b"3", b"3"):
+        guard.check({"headers": [(b"host", b"localhost:" + name)]}, CLIENT)
+        assert len(guard._known) <= 2  # pyright: ignore[reportPrivateUsage]
+    guard.check(scope("sk-of-somebody-else"), CLIENT)
+    assert not any(caller.own for _, caller in guard._known.values())  # pyright: ignore[reportPrivateUsage]
+
 
 PLACES = [("GET", "/v1/models"), ("POST", "/v1/chat/completions"), ("GET", "/health"), ("POST", "/toolspeak/session")]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from typing import Any
 
 import msgspec
@@ -208,6 +209,13 @@ def test_a_limited_upstream_is_its_upstream_otherwise():
 
 def nested(levels: int) -> bytes:
     return b'{"a":' * levels + b"1" + b"}" * levels
+
+
+@pytest.mark.parametrize("packed", [gzip.compress(b"{}"), bytes.fromhex("28b52ffd04") + b"{}"])
+def test_a_compressed_body_is_refused_in_words_that_tell_why(packed: bytes):
+    with pytest.raises(UsageError, match="without content-encoding") as caught:
+        read_object(packed)
+    assert caught.value.status == 415
 
 
 @pytest.mark.requirement("R-T11")

@@ -24,7 +24,7 @@ from toolspeak.server.auth import Access
 from toolspeak.server.gateway import Gateway
 from toolspeak.server.guard import Guard
 from toolspeak.server.keys import Keys
-from toolspeak.server.loop import LoopTools
+from toolspeak.server.loop.rounds import LoopTools
 from toolspeak.state import MemoryState
 from toolspeak.tools.base import CallContext, ToolOutput
 from toolspeak.upstreams.scripted import Script, Scripted, calls
@@ -39,9 +39,11 @@ class Clock:
         self.tool = ts.Tool(name, "The time.", {"type": "object", "properties": {"zone": {"type": "string"}}})
         self.answer = answer
         self.ran: list[JSONObject] = []
+        self.run_by: list[str] = []
 
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
         self.ran.append(arguments)
+        self.run_by.append(context.key)
         return ToolOutput(self.answer)
 
 
@@ -117,6 +119,16 @@ def test_the_servers_tools_run_and_only_the_answer_is_shown() -> None:
     assert "tool_calls" not in message(answer)
     assert answer.json["choices"][0]["finish_reason"] == "stop"
     assert place.clock.ran == [{"zone": "UTC"}]
+
+
+@pytest.mark.requirement("R-F37")
+def test_two_answers_have_keys_of_their_own_also_where_the_ids_of_their_calls_are_the_same() -> None:
+    place = Place(clock_call(), "It is noon.", clock_call(), "It is still noon.")
+
+    for _ in range(2):
+        run(place.ask({"messages": said()}))
+
+    assert len(set(place.clock.run_by)) == 2
 
 
 def test_usage_is_summed_over_all_turns() -> None:

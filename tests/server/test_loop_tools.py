@@ -19,8 +19,8 @@ from toolspeak.errors import ConfigError
 from toolspeak.server.auth import Caller
 from toolspeak.server.gateway import Gateway
 from toolspeak.server.keys import Key
-from toolspeak.server.loop import LoopTools
-from toolspeak.server.loop_tools import loops_from
+from toolspeak.server.loop.rounds import LoopTools
+from toolspeak.server.loop.tools import loops_from
 from toolspeak.state import MemoryState
 from toolspeak.upstreams.scripted import Scripted, calls
 

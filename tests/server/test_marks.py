@@ -7,7 +7,7 @@ import pytest
 
 import toolspeak as ts
 from toolspeak.core.model import tools_from
-from toolspeak.server.marks import Mark, marks_in
+from toolspeak.server.recording.marks import Mark, marks_in
 
 TOOLS = tools_from([{"name": "clock", "parameters": {"type": "object"}}, {"name": "ping"}]) or ()
 FENCED = '```json action\n{"tool": "clock", "parameters": {}}\n```'

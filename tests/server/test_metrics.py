@@ -15,7 +15,7 @@ from tests.server.players import Script, talker, words
 from tests.server.speakers import SPEAKERS
 from toolspeak.core.model import Note
 from toolspeak.core.strategy import Settings
-from toolspeak.core.trace import Trace
+from toolspeak.core.turns.trace import Trace
 from toolspeak.server.app import App
 from toolspeak.server.exchange import Record
 from toolspeak.server.metrics import Metrics, exposition

@@ -78,6 +78,14 @@ def test_what_somebody_may_not_use_is_not_there_for_them():
     assert catalogue.names(permits) == {"fast": "near", "qwen3:8b": "near", "llama-3": "near", "shared": "near"}
 
 
+@pytest.mark.requirement("R-T8")
+def test_a_mistaken_name_is_answered_with_none_that_is_not_shown():
+    with pytest.raises(UnknownModel) as caught:
+        Catalogue({"near": ("llama-3", "llama-5")}).find("llama-4", shows=lambda place: place.model != "llama-3")
+    assert "llama-5" in str(caught.value)
+    assert "llama-3" not in str(caught.value)
+
+
 def test_all_names_are_listed_once_and_a_second_server_of_a_model_by_its_prefix():
     assert Catalogue(UPSTREAMS, ALIASES).names() == {
         "fast": "near",

@@ -13,8 +13,8 @@ from tests.server.asgi import ask, gateway, run
 from tests.server.test_auth import BODIES
 from toolspeak.server.app import App
 from toolspeak.server.openapi import SUMMARIES, document, page
-from toolspeak.server.openapi_schemas import BODIES as SENT
-from toolspeak.server.openapi_schemas import ERRORS, PAGES, REPLIES
+from toolspeak.server.openapi.schemas import BODIES as SENT
+from toolspeak.server.openapi.schemas import ERRORS, PAGES, REPLIES
 from toolspeak.server.routes import every
 
 DOCUMENT = document("1.2.3")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,10 @@ from toolspeak.errors import UsageError
 from toolspeak.server.app import App
 from toolspeak.server.door import Door, close_door, doors, open_door
 from toolspeak.server.guard import Guard
-from toolspeak.server.keeping import Keeper
 from toolspeak.server.numbers import Numbers
-from toolspeak.server.recorder import Entry, Recorder
-from toolspeak.server.series import Series
+from toolspeak.server.recording.keeping import Keeper
+from toolspeak.server.recording.recorder import Entry, Recorder
+from toolspeak.server.recording.series import Series
 from toolspeak.server.wishes import changed_settings
 
 CANARY = "sk-canary-canary-canary"
@@ -58,7 +59,29 @@ def test_a_request_is_told_with_everything_that_belongs_to_it():
     assert attempt["raw"] == f"Hello 🦜\n{CALL}"
     # The bird takes two units.
     assert attempt["marks"] == [{"start": 9, "end": 9 + len(CALL), "candidates": [0]}]
-    assert told["timing"].keys() == {"whole", "first", "waited", "added"}
+    assert told["timing"].keys() == {"whole", "first", "waited", "added", "first_token", "held", "tooled"}
+
+
+@pytest.mark.requirement("H3")
+def test_what_has_no_answer_yet_is_told_without_keys_until_it_has_one():
+    desk = Desk()
+
+    async def looked() -> tuple[Any, Any]:
+        desk.parrot.held, desk.parrot.reached = asyncio.Event(), asyncio.Event()
+        body = {**HELLO, "model": f"m {CANARY}"}
+        shown = {**desk.cookie, "Authorization": f"Bearer {CANARY}"}
+        asking = asyncio.create_task(ask(desk.app, "POST", "/v1/chat/completions", shown, body))
+        await desk.parrot.reached.wait()
+        during = await ask(desk.app, "GET", "/toolspeak/requests", desk.cookie)
+        desk.parrot.held.set()
+        await asking
+        return during.json, (await ask(desk.app, "GET", "/toolspeak/requests", desk.cookie)).json
+
+    during, after = run(looked())
+    (one,) = during["running"]
+    assert (during["requests"], one["face"], one["model"]) == ([], "openai_chat", "m ***")
+    assert one["seconds"] >= 0
+    assert (after["running"], [each["id"] for each in after["requests"]]) == ([], [one["id"]])
 
 
 def test_lines_are_told_from_a_number_on():
@@ -69,6 +92,27 @@ def test_lines_are_told_from_a_number_on():
     later = desk.ask("GET", f"/toolspeak/requests?after={first['number']}").json["requests"]
     assert [each["id"] for each in later] == [second]
     assert len(desk.ask("GET", "/toolspeak/requests?after=nonsense").json["requests"]) == 2
+
+
+def test_a_number_that_another_worker_gave_means_nothing():
+    desk = Desk()
+    desk.asked()
+    told = desk.ask("GET", "/toolspeak/requests").json
+    number, worker = told["requests"][0]["number"], told["worker"]
+    assert desk.ask("GET", f"/toolspeak/requests?after={number}&worker={worker}").json["requests"] == []
+    assert len(desk.ask("GET", f"/toolspeak/requests?after={number}&worker={worker + 1}").json["requests"]) == 1
+
+
+def test_one_of_several_workers_lets_the_next_look_meet_another():
+    desk = Desk()
+    identifier = desk.asked()
+    paths = ("/toolspeak/requests", f"/toolspeak/requests/{identifier}", "/toolspeak/requests/nothing")
+    assert [desk.ask("GET", path).header("connection") for path in paths] == ["", "", ""]
+    assert desk.ask("GET", "/toolspeak/about").json["several"] is False
+    desk.app.operation.one_of_several = True
+    assert [desk.ask("GET", path).header("connection") for path in paths] == ["close"] * 3
+    assert desk.ask("GET", "/toolspeak/about").json["several"] is True
+    assert desk.ask("GET", "/toolspeak/models").header("connection") == ""
 
 
 def test_half_a_surrogate_pair_can_be_told():

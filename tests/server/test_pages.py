@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.server.asgi import ask, gateway, run
+from tests.server.asgi import Parrot, ask, gateway, line, run
 from toolspeak.server.app import App
 
 ANTHROPIC = "/v1/messages/count_tokens"
@@ -70,3 +70,23 @@ def test_tools_count_with_the_names_of_their_parameters(path: str, body: dict[st
 @pytest.mark.parametrize("body", [b"", b"{", b"[]"])
 def test_what_is_no_request_has_no_number(path: str, body: bytes):
     assert run(ask(App(gateway()), "POST", path, {}, body)).status == 400
+
+
+@pytest.mark.requirement("R-T8")
+@pytest.mark.parametrize(
+    ("path", "body", "status"),
+    [
+        ("/api/show", {"model": "ours"}, 200),
+        ("/api/show", {"name": "ours"}, 200),
+        ("/api/show", {"model": "theirs"}, 404),
+        ("/api/show", {"model": 5}, 404),
+        ("/api/show", {}, 404),
+        ("/api/show", b"{", 400),
+        (ANTHROPIC, {"model": "ours"}, 200),
+        (ANTHROPIC, {"model": "theirs"}, 404),
+        (ANTHROPIC, {"messages": []}, 404),
+    ],
+)
+def test_nothing_is_told_of_a_model_that_is_not_served(path: str, body: Any, status: int):
+    app = App(gateway(line("one", Parrot(), models=("ours",))))
+    assert run(ask(app, "POST", path, {}, body)).status == status

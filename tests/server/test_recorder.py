@@ -11,10 +11,10 @@ import pytest
 from tests.server.asgi import HELLO, Parrot, ask, gateway, line, run
 from toolspeak.core.events import Candidate
 from toolspeak.core.model import Message, Note, Request, TextPart, Usage
-from toolspeak.core.trace import AttemptTrace, Trace
+from toolspeak.core.turns.trace import AttemptTrace, Trace
 from toolspeak.server.app import App
 from toolspeak.server.exchange import Record
-from toolspeak.server.recorder import Entry, Recorder
+from toolspeak.server.recording.recorder import Entry, Recorder
 
 LARGEST = 2 * 1024 * 1024
 

@@ -213,6 +213,33 @@ def test_one_model_for_everybody_needs_one_upstream(tmp_path: Path):
         gateway_from(config, "", "m")
 
 
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ('base_url = "http://127.0.0.1:1/v1"\ndialect = "banana"', "banana"),
+        ('base_url = "ftp://x"', "base URL"),
+        ('base_url = "http://"', "base URL"),
+        ('base_url = "not a url"', "base URL"),
+        ('base_url = "http://[::1"', "base URL"),
+        ('base_url = "http://x:99999/v1"', "base URL"),
+        ('base_url = "http://user:pass@x/v1"', "base URL"),
+        ('base_url = "http://127.0.0.1:1/v1"\napi_key = "two\\nlines"', "header"),
+        ('base_url = "http://127.0.0.1:1/v1"\napi_key = "two\\nlines"\nauth = "check"', "header"),
+    ],
+)
+def test_what_cannot_work_is_said_before_anybody_asks(tmp_path: Path, line: str, why: str):
+    config = configured(tmp_path, f"[upstreams.x]\n{line}")
+    with pytest.raises(ConfigError, match=why) as caught:
+        gateway_from(config)
+    assert "`x`" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ['dialect = "banana"', '[models."openai:m"]\ndialect = "banana"'])
+def test_a_setting_for_everybody_that_cannot_be_is_said_before_anybody_asks(tmp_path: Path, text: str):
+    with pytest.raises(ConfigError, match="banana"):
+        gateway_from(configured(tmp_path, text), "http://127.0.0.1:1/v1")
+
+
 def test_a_plugin_serves_an_upstream_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def factory(**arguments: str) -> Parrot:
         return Parrot(f"plugin with {arguments['api_key']}")

@@ -25,7 +25,6 @@ OPENAI = [
     "files",
     "batches",
     "fine_tuning/jobs",
-    "responses/resp_1",
     "responses/resp_1/cancel",
     "chat/completions/1",
 ]
@@ -83,6 +82,19 @@ def test_a_base_url_with_a_version_too_many_is_told_so(path: str, error: dict[st
     assert f"leave /{path.split('/')[1]} out of the base URL" in answer.json["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("path", "meant", "shape"),
+    [
+        ("//v1//messages/", "/v1/messages", {"type": "not_found_error"}),
+        ("/v1/chat/completions/", "/v1/chat/completions", {"code": "not_found"}),
+    ],
+)
+def test_a_slash_too_many_is_told(path: str, meant: str, shape: dict[str, Any]):
+    error = answered("POST", path).json["error"]
+    assert f"{meant} is: mind the slashes" in error["message"]
+    assert shape.items() <= error.items()
+
+
 def test_a_base_url_with_a_version_for_ollama_is_told_so():
     assert "leave /v1 out of the base URL" in answered("POST", "/v1/api/chat").json["error"]
 
@@ -129,7 +141,7 @@ def test_the_sdk_of_openai_does_not_ask_again_for_what_is_not_served():
     with live(Two()) as proxy, openai.OpenAI(base_url=f"{proxy.url}/v1", api_key="x") as client:
         with pytest.raises(openai.NotFoundError, match="embeddings are not served here"):
             client.embeddings.create(model="m", input="x")
-        with pytest.raises(openai.NotFoundError, match="earlier responses are not kept"):
+        with pytest.raises(openai.NotFoundError, match="no response of this id is kept here"):
             client.responses.retrieve("resp_1")
 
 

@@ -98,6 +98,12 @@ def test_no_server_begins_with_the_model_here_where_an_untrusted_file_names_anot
         usable(place.load())
 
 
+@pytest.mark.requirement("R-T5")
+def test_an_untrusted_file_that_names_a_model_says_with_that_where_to_ask_and_is_not_heard(place: Place):
+    with pytest.raises(UsageError, match="toolspeak trust"):
+        usable(place.asks(f'{ONE}\nmodel = "openai:my-model"'))
+
+
 def test_what_was_untrusted_at_the_start_may_stay_so(place: Place):
     before = usable(place.asks(SEVERAL), "", "embedded:")
     usable(place.asks(SEVERAL.replace("x]", "y]")), "", "embedded:", before)

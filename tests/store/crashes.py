@@ -24,6 +24,7 @@ from toolspeak.state import MemoryState
 from toolspeak.store.database import Database
 from toolspeak.store.journal import SqlJournal
 from toolspeak.store.sessions import Store
+from toolspeak.tools.approval import Question
 from toolspeak.upstreams.scripted import Scripted, calls
 
 TASK = "Pay three bills."
@@ -83,9 +84,14 @@ def script(request: Any) -> Any:
     return calls(ToolCall("pay", {"bill": asked + 1}, f"call_{asked + 1}"))
 
 
+def careful(question: Question) -> bool:
+    """Lets every other bill be paid, but not the one that may have been paid already."""
+    return "carried out before it was interrupted" not in question.reason
+
+
 async def with_agent(store: Store, log: Path) -> None:
     upstream = Scripted(script, again=True, provider="openai")
-    agent = AsyncAgent(AsyncClient(upstream, state=MemoryState()), [pay_into(log)], store=store)
+    agent = AsyncAgent(AsyncClient(upstream, state=MemoryState()), [pay_into(log)], store=store, approve=careful)
     found = store.sessions()
     if not found:
         await agent.run(TASK)

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from tests.store.test_journal import ASKED, run, until
 from toolspeak.core.record import Answer
-from toolspeak.errors import StoreDamagedError, StoreError
+from toolspeak.errors import SessionBusyError, StoreDamagedError, StoreError
 from toolspeak.store import holders
 from toolspeak.store.schema import entries
 from toolspeak.store.sessions import Store
@@ -32,6 +32,32 @@ def test_a_process_that_has_ended_is_gone_and_one_that_lives_is_not():
     # The same number, begun at another time, is another process.
     random, machine, _, started = token.split(".")
     assert holders.is_gone(f"{random}.{machine}.{os.getpid()}.{started}0")
+
+
+_HOLDER = """
+import asyncio, sys
+from toolspeak.store.sessions import Store
+journal = asyncio.run(Store(sys.argv[1]).journal(""))
+print(journal.session, flush=True)
+input()
+"""
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/ns"), reason="only where processes can be looked at")
+@pytest.mark.requirement("R-F35")
+def test_a_session_whose_writer_was_killed_is_listed_as_free_and_can_be_removed(url: str):
+    process = subprocess.Popen([sys.executable, "-c", _HOLDER, url], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    session = process.stdout.readline().decode().strip()
+    with Store(url) as store:
+        assert store.info(session).holder.startswith(f"process {process.pid} on ")
+        with pytest.raises(SessionBusyError):
+            store.remove(session)
+        process.kill()
+        process.communicate()
+        assert [info.holder for info in store.sessions()] == [""]
+        store.remove(session)
+        assert store.sessions() == []
 
 
 def test_a_process_elsewhere_is_never_taken_for_gone():

@@ -16,6 +16,7 @@ from toolspeak.core.model import Message, Request, Tool, ToolCall, ToolResult
 from toolspeak.core.strategy import Settings
 from toolspeak.errors import ConfigError, StoreError
 from toolspeak.server.keys import Keys
+from toolspeak.server.stored import Kept, Stored
 from toolspeak.state import FileState, MemoryState, SharedState, near_state, open_memory, open_state
 from toolspeak.store import shared
 from toolspeak.store.database import Database
@@ -260,3 +261,22 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(ConfigError, match="sqlalchemy") as caught:
         open_state("sqlite://")
     assert "toolspeak[agent]" in caught.value.hint
+
+
+@pytest.mark.requirement("G5")
+def test_a_response_that_is_deleted_at_one_server_is_gone_at_the_other(url: str):
+    far = [SqlState(Database(url)) for _ in range(2)]
+    here, there = (Conversation(Memory(each)) for each in far)
+    one, two = Stored(here, "anna"), Stored(there, "anna")
+    kept = Kept([], [{"id": "msg_1"}], [], {"id": "resp_1"})
+
+    async def scenario() -> None:
+        one.keep("resp_1", kept)
+        await here.settle()
+        assert await two.now("resp_1") == await one.now("resp_1") == kept
+        await two.forget("resp_1", kept)
+        assert await one.now("resp_1") is None  # although it was given there, and was at hand
+
+    run(scenario())
+    for each in far:
+        each.close()

@@ -474,3 +474,38 @@ def test_the_program_that_runs_the_sandbox_cannot_be_changed_from_inside(world: 
     assert asyncio.run(tools["read_file"].run({"path": ".venv/module.py"}, CallContext())).content == "old"
     assert sorted(each.name for each in own.iterdir()) == ["module.py"]
     assert "OPEN" in bare(world, "echo OPEN > .venv/module.py; cat .venv/module.py")
+
+
+@pytest.mark.parametrize("own", ["backend/.venv", "one/two/three/.venv", "src/toolspeak"])
+def test_the_folders_above_the_program_cannot_be_put_aside(own: str, world: World, monkeypatch: pytest.MonkeyPatch):
+    """With another folder under its name, what is run outside next would be what was written inside."""
+    program = world.work / own / "bin" / "program"
+    program.parent.mkdir(parents=True)
+    program.write_text("old")
+    monkeypatch.setattr(sys, "prefix", str(world.work / own))
+    folders = [str(Path(own)), *map(str, Path(own).parents)][:-1]
+    aside = "; ".join(f"mv {folder} {folder}-2; rm -rf {folder}; rmdir {folder}" for folder in folders)
+    command = f"{aside}; mkdir -p {own}/bin; echo OPEN > {own}/bin/program; echo kept > {folders[-1]}/note; :"
+    shell = Shell(world.work, Approval(yes=True), sandbox="require")
+    asyncio.run(shell.run({"command": command}, CallContext()))
+    assert program.read_text() == "old"
+    assert [each.name for each in world.work.glob("*-2")] == []
+    # The folders above can still be worked in.
+    if len(folders) > 1:
+        assert (world.work / folders[-1] / "note").read_text() == "kept\n"
+    bare(world, command)
+    assert program.read_text() == "OPEN\n"
+
+
+def test_what_lies_in_the_programs_folders_stays_read_only_there(world: World, monkeypatch: pytest.MonkeyPatch):
+    """A package inside the virtual environment: the folders between the two are not made writable for its sake."""
+    package = world.work / "backend" / ".venv" / "lib" / "packages" / "base"
+    package.mkdir(parents=True)
+    monkeypatch.setattr(sys, "prefix", str(world.work / "backend" / ".venv"))
+    monkeypatch.setattr(sys, "base_prefix", str(package))
+    command = "for at in . lib lib/packages lib/packages/base; do echo OPEN > backend/.venv/$at/new; done; :"
+    shell = Shell(world.work, Approval(yes=True), sandbox="require")
+    asyncio.run(shell.run({"command": command}, CallContext()))
+    assert list(world.work.rglob("new")) == []
+    bare(world, command)
+    assert len(list(world.work.rglob("new"))) == 4

@@ -12,8 +12,8 @@ import pytest
 from tests.test_import_time import loaded_by
 from toolspeak.errors import ConfigError
 from toolspeak.state import FileState, MemoryState
-from toolspeak.tools.mcp_config import McpServer, read_mcp_config, servers_in
-from toolspeak.tools.mcp_pins import Definition, Pins
+from toolspeak.tools.mcp.config import McpServer, read_mcp_config, servers_in
+from toolspeak.tools.mcp.pins import Definition, Pins
 
 pytestmark = pytest.mark.requirement("F5")
 
@@ -66,6 +66,7 @@ def test_variables_are_put_in_where_they_are_named():
         ({"mcpServers": {"a": {}}}, "either `command` or `url`"),
         ({"mcpServers": {"a": {"command": "x", "url": "y"}}}, "either `command` or `url`"),
         ({"mcpServers": {"a": {"command": 7}}}, "the MCP server `a`"),
+        ({"mcpServers": {"a": "x"}}, "the MCP server `a` must be an object"),
         ({"mcpServers": {"a": {"url": "http://x", "type": "sse"}}}, "speaks `sse`"),
         ({"mcpServers": {"a": {"command": "x", "timeout": 0}}}, "above 0"),
         ({"mcpServers": {"a": {"command": "${GONE}"}}}, "wants the variable `GONE`"),
@@ -89,7 +90,7 @@ def test_two_servers_whose_tools_would_be_called_the_same_are_refused():
 def test_a_file_is_read(tmp_path: Path):
     path = tmp_path / "mcp.json"
     path.write_text(json.dumps({"mcpServers": {"a": {"command": "x"}}}))
-    assert read_mcp_config(path, {}) == (McpServer("a", command="x"),)
+    assert read_mcp_config(path, {}) == (McpServer("a", command="x", file=str(path)),)
     for text, words in (
         ("{", "is no JSON"),
         ("[" * 100_000, "is no JSON"),
@@ -118,7 +119,7 @@ def test_no_file_of_the_working_directory_is_looked_for(tmp_path: Path, monkeypa
 
 
 def test_the_sdk_is_not_imported_before_a_server_is_started():
-    loaded = loaded_by("import toolspeak.tools.mcp_servers, toolspeak.tools.shell, toolspeak.tools.files")
+    loaded = loaded_by("import toolspeak.tools.mcp.servers, toolspeak.tools.shell, toolspeak.tools.files")
     assert not loaded & {"mcp", "pydantic", "httpx2", "anyio"}
 
 
@@ -145,6 +146,8 @@ def test_any_change_of_what_a_model_reads_is_a_change(new: Definition):
     assert pins.judge(SERVER, (new,)).changed == (new,)
     assert pins.judge(SERVER, (Definition("u", "", None),)).added == (Definition("u", "", None),)
     assert pins.judge(SERVER, ()).changed == ()
+    assert pins.judge(SERVER, ()).gone == ("t",)
+    assert pins.judge(SERVER, (new,)).before == {"t": OLD}
 
 
 @pytest.mark.requirement("R-E11")
@@ -156,3 +159,24 @@ def test_a_pin_belongs_to_one_server_however_it_is_called(tmp_path: Path):
     assert not Pins(FileState(tmp_path / "state.json")).judge(McpServer("a", command="x", env={"K": "v"}), (OLD,)).first
     assert pins.forget("a") == 1
     assert pins.judge(SERVER, (OLD,)).first
+
+
+@pytest.mark.requirement("R-E11")
+def test_what_was_approved_when_only_hashes_were_kept_still_is():
+    state = MemoryState()
+    pins = Pins(state)
+    pins.approve(SERVER, (OLD,))
+    (key,) = state.keys()
+    state.put(key, {"t": OLD.hash})
+    assert pins.judge(SERVER, (OLD,)).unchanged == (OLD,)
+    new = Definition("t", "Other words.", None)
+    assert (pins.judge(SERVER, (new,)).changed, pins.judge(SERVER, (new,)).before) == ((new,), {})
+
+
+def test_of_very_long_definitions_the_hash_is_kept():
+    long = tuple(Definition(f"t{at}", "x" * 60_000, None) for at in range(20))
+    state = MemoryState()
+    pins = Pins(state)
+    pins.approve(SERVER, long)
+    assert pins.judge(SERVER, long).unchanged == long
+    assert len(json.dumps(state.get(state.keys()[0]))) < 600_000

@@ -10,17 +10,18 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from toolspeak.core.model import Media
 from toolspeak.errors import ToolError
 from toolspeak.state import MemoryState
-from toolspeak.tools import mcp_http
-from toolspeak.tools.base import CallContext, Executable, ToolOutput
-from toolspeak.tools.mcp_config import McpServer
-from toolspeak.tools.mcp_http import allowed
-from toolspeak.tools.mcp_servers import McpServers
+from toolspeak.tools.base import CallContext, Executable, ToolOutput, call_key
+from toolspeak.tools.mcp import http as mcp_http
+from toolspeak.tools.mcp.config import McpServer
+from toolspeak.tools.mcp.http import KEY, allowed, key_header
+from toolspeak.tools.mcp.servers import McpServers
 
 pytest.importorskip("mcp", reason="the package mcp is not installed")
 pytestmark = pytest.mark.requirement("F5")
@@ -183,10 +184,13 @@ class Session(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     session = "one"
     starts = 0
+    keys: ClassVar[list[tuple[str, str | None, str | None]]] = []
 
     def do_POST(self) -> None:
         message = json.loads(self.rfile.read(int(self.headers["content-length"])))
         kind, method = type(self), message.get("method")
+        meta = message.get("params", {}).get("_meta", {})
+        kind.keys.append((str(method), meta.get(KEY), self.headers["idempotency-key"]))
         if method == "initialize":
             kind.starts += 1
             result = {
@@ -245,6 +249,57 @@ def test_a_session_that_the_server_has_forgotten_is_begun_again():
         asyncio.run(asyncio.wait_for(scenario(), 60))
         server.shutdown()
     assert handler.starts == 2
+
+
+@pytest.mark.requirement("R-T14")
+def test_a_server_that_is_reached_safely_leads_nobody_to_where_others_read_along():
+    async def scenario() -> None:
+        async with mcp_http.guarded_client(McpServer("web", url="https://mcp.example.com/mcp")) as client:
+            with pytest.raises(ToolError, match="leads to http, where others can read along"):
+                await client.post("http://login.example.com/token", data={"code": "secret"})
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.requirement("R-F37")
+def test_the_key_of_a_call_goes_along_with_it_and_with_nothing_else():
+    handler = type("Session", (Session,), {"keys": []})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+
+        async def scenario() -> None:
+            spec = McpServer("web", url=f"http://127.0.0.1:{server.server_address[1]}/mcp", timeout=20)
+            async with McpServers([spec], MemoryState()) as servers:
+                (echo,) = await servers.start()
+                await echo.run({}, CallContext("call_1", call_key("session", "call_1")))
+                await echo.run({}, CallContext("call_2"))
+
+        asyncio.run(asyncio.wait_for(scenario(), 60))
+        server.shutdown()
+    key = call_key("session", "call_1")
+    calls = [(sent, header) for method, sent, header in handler.keys if method == "tools/call"]
+    assert calls == [(key, f'"{key}"'), (None, None)]
+    assert all((sent, header) == (None, None) for method, sent, header in handler.keys if method != "tools/call")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b'{"params": {"text": "toolspeak/idempotency-key"}}',
+        b'{"params": {"_meta": {"toolspeak/idempotency-key": 7}}}',
+        b'{"params": {"_meta": {"toolspeak/idempotency-key": "a\\r\\nX-Other: b"}}}',
+        b'{"params": ["toolspeak/idempotency-key"',
+    ],
+)
+def test_nothing_else_becomes_a_header(body: bytes):
+    assert key_header(body) == {}
+
+
+def test_a_key_is_short_and_nobody_elses_whatever_the_ids_are():
+    keys = {call_key(*parts) for parts in (("a", "b/c"), ("a/b", "c"), ("a", "b", "c"), ("", "x" * 10_000))}
+    assert len(keys) == 4
+    assert all(len(key) == 32 and key.isalnum() for key in keys)
 
 
 @pytest.mark.requirement("R-F33")

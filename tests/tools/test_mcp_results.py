@@ -10,11 +10,12 @@ import pytest
 from toolspeak.core.model import Media
 from toolspeak.errors import ToolError
 from toolspeak.state import MemoryState
-from toolspeak.tools import mcp_connection, mcp_results
 from toolspeak.tools.base import ToolOutput
-from toolspeak.tools.mcp_config import McpServer
-from toolspeak.tools.mcp_results import output_of_result
-from toolspeak.tools.mcp_servers import McpServers
+from toolspeak.tools.mcp import connection as mcp_connection
+from toolspeak.tools.mcp import results as mcp_results
+from toolspeak.tools.mcp.config import McpServer
+from toolspeak.tools.mcp.results import output_of_result
+from toolspeak.tools.mcp.servers import McpServers
 
 types = pytest.importorskip("mcp_types", reason="the package mcp is not installed")
 pytestmark = pytest.mark.requirement("F5")

@@ -14,10 +14,11 @@ import pytest
 from toolspeak.core.model import JSONObject
 from toolspeak.errors import ToolError, ToolTimeout, UsageError
 from toolspeak.state import MemoryState
-from toolspeak.tools import mcp_results, mcp_stdio
 from toolspeak.tools.base import CallContext, Executable, ToolOutput
-from toolspeak.tools.mcp_config import McpServer
-from toolspeak.tools.mcp_servers import McpServers, Offer
+from toolspeak.tools.mcp import results as mcp_results
+from toolspeak.tools.mcp import stdio as mcp_stdio
+from toolspeak.tools.mcp.config import McpServer
+from toolspeak.tools.mcp.servers import McpServers, Offer
 
 pytest.importorskip("mcp", reason="the package mcp is not installed")
 pytestmark = pytest.mark.requirement("F5")
@@ -134,7 +135,7 @@ def test_what_changes_after_approval_is_left_out_until_it_is_approved_again(tmp_
     assert codes(changed) == ["mcp_tool_changed", "mcp_tool_changed"]
     assert changed.notes[0].detail == (
         "`raw__other` has changed since the server was approved; it is left out "
-        "(look at it, then approve the server `raw` again)"
+        "(look at it and approve it: `toolspeak mcp approve raw --mcp-config FILE`)"
     )
     assert "`raw__added` was not there when the server was approved" in changed.notes[1].detail
 
@@ -179,7 +180,7 @@ def test_a_server_that_changes_its_tools_in_use_is_not_called_any_more(tmp_path:
 
     async def work(tools: dict[str, Executable]) -> None:
         assert (await call(tools["raw__change"])).content == "changed"
-        await fails(tools["raw__echo"], "`echo` of the server `raw` has changed .it has to be approved again")
+        await fails(tools["raw__echo"], "`echo` of the server `raw` has changed .the user has to look at it")
         (tmp_path / "tools.json").write_text("[]")
         await fails(tools["raw__echo"], "has changed")
 

@@ -22,8 +22,8 @@ from toolspeak.tools.approval import Approval
 from toolspeak.tools.base import CallContext, Executable
 from toolspeak.tools.files import file_tools
 from toolspeak.tools.functions import tool
-from toolspeak.tools.mcp_config import McpServer
-from toolspeak.tools.mcp_servers import McpServers
+from toolspeak.tools.mcp.config import McpServer
+from toolspeak.tools.mcp.servers import McpServers
 from toolspeak.tools.shell import Shell
 from toolspeak.tools.wrappers import ReadMore, Remainders, Truncated
 from toolspeak.upstreams.scripted import Scripted

@@ -24,7 +24,8 @@ MODULES = {
     "openai_chat": openai_chat,
     "openai_responses": openai_responses,
 }
-SOON = Timeouts(connect=5, first_byte=0.05, idle=0.05, total=20)
+#: A service that stalls is waited for; a busy machine needs some time as well.
+SOON = Timeouts(connect=5, first_byte=1, idle=1, total=20)
 
 
 def _pieces(name: str) -> tuple[bytes, bytes]:

@@ -324,6 +324,29 @@ def test_a_large_request_arrives_whole():
     run(talk())
 
 
+@pytest.mark.parametrize("said", ["100 Continue", "103 Early Hints"])
+def test_a_word_before_the_answer_does_not_stop_a_large_request(said: str):
+    async def talk() -> None:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            asked = Heard(await reader.readuntil(b"\r\n\r\n"), b"", writer)
+            # Wherever the request is then: little of it fits into what the network holds.
+            await asked.send(f"HTTP/1.1 {said}\r\n\r\n".encode())
+            asked.body = await reader.readexactly(asked.length)
+            assert len(asked.json["messages"][0]["content"]) == 20_000_000
+            await asked.send(GOOD)
+            await reader.read()
+            writer.transport.abort()
+
+        server = await asyncio.start_server(answer, "127.0.0.1", 0, limit=4096)
+        upstream = HttpUpstream(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
+        assert (await reply(upstream, _large(20_000_000))).text == TEXT
+        await upstream.close()
+        server.close()
+        await server.wait_closed()
+
+    run(talk())
+
+
 def test_a_service_that_refuses_a_large_request_is_heard_before_it_has_been_sent():
     async def talk() -> None:
         heard = 0

@@ -13,8 +13,10 @@ from tests.upstreams.loopback import Answer, Heard, always, chunked, cut, head, 
 from toolspeak.core.events import Event, Failure, Reply, TextDelta, fold
 from toolspeak.core.model import Request, Usage
 from toolspeak.errors import UpstreamError, UpstreamTimeout, UsageError
+from toolspeak.upstreams import answer
 from toolspeak.upstreams.answer import MOST_ERROR
 from toolspeak.upstreams.http import HttpUpstream, Timeouts
+from toolspeak.upstreams.httpx2 import Httpx2Upstream
 
 KEY = "sk-canary-0123456789"
 SSE = head("Content-Type: text/event-stream", "Transfer-Encoding: chunked")
@@ -475,5 +477,28 @@ def test_an_upstream_that_is_closed_while_it_connects_sends_nothing():
             with pytest.raises(UpstreamError, match="closed"):
                 await task
             assert server.heard == []
+
+    run(talk())
+
+
+@pytest.mark.parametrize("make", [HttpUpstream, Httpx2Upstream])
+def test_behind_the_reason_to_stop_nothing_is_waited_for_for_long(
+    make: type[HttpUpstream | Httpx2Upstream], monkeypatch: pytest.MonkeyPatch
+):
+    if make is Httpx2Upstream:
+        pytest.importorskip("httpx2")
+    monkeypatch.setattr(answer, "LAST_WORDS", SOON)
+
+    async def talk() -> None:
+        async def stall(heard: Heard) -> None:
+            await heard.send(SSE + chunked([HELLO + WORLD + STOP], last=False))
+            await heard.gone.wait()
+
+        async with serving(stall) as server:
+            upstream = make(server.url)
+            found = await reply(upstream)
+            assert (found.text, found.failure) == (TEXT, None)
+            assert "connection_cut" in [note.code for note in found.notes]
+            await upstream.close()
 
     run(talk())

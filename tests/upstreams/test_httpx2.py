@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +22,8 @@ from toolspeak.upstreams.seam import Batches
 pytest.importorskip("httpx2")
 
 KEY = "sk-canary-0123456789"
-SOON = Timeouts(connect=5, first_byte=0.3, idle=0.3, total=20)
+#: Where nothing may come too late; and where a service stalls and is waited for, on a machine that may be busy.
+PATIENT, STALLED = Timeouts(connect=15, first_byte=15, idle=15, total=20), Timeouts(first_byte=1, idle=1, total=20)
 #: What this transport's own reader of HTTP takes for an end, though it is none, or the other way round.
 OTHERWISE: dict[str, str] = {}
 
@@ -29,7 +32,9 @@ OTHERWISE: dict[str, str] = {}
 def test_every_fault_ends_as_it_must(name: str):
     async def talk() -> None:
         async with misbehaving(in_order(name)) as chaos:
-            upstream = Httpx2Upstream(chaos.url, KEY, timeouts=SOON, http2=False, world=Instant().world)
+            waits = name.startswith("stalled") or FAULTS[name].outcome == "raised"
+            timeouts = STALLED if waits else PATIENT
+            upstream = Httpx2Upstream(chaos.url, KEY, timeouts=timeouts, http2=False, world=Instant().world)
             try:
                 answer = fold(event for batch in await batches(upstream, request()) for event in batch)
             except UpstreamError as error:
@@ -139,6 +144,33 @@ def test_nobody_there_is_an_error_after_three_tries():
     with pytest.raises(UpstreamError, match="cannot connect"):
         run(reply(Httpx2Upstream("http://127.0.0.1:1", world=instant.world)))
     assert instant.waits == [0.5, 1.0]
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_certificates_are_trusted_as_openssl_is_told_and_a_refused_one_is_met_once(
+    certificate: Path, trusted: bool, monkeypatch: pytest.MonkeyPatch
+):
+    if trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    offered = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    offered.load_cert_chain(certificate)
+
+    async def talk() -> str:
+        async with serving(always(GOOD), offered) as server:
+            upstream = Httpx2Upstream(f"https://localhost:{server.port}/v1", KEY, http2=False, world=world.world)
+            try:
+                return (await reply(upstream)).text
+            finally:
+                await upstream.close()
+
+    world = Instant()
+    if trusted:
+        assert run(talk()) == TEXT
+    else:
+        with pytest.raises(UpstreamError, match="cannot connect") as found:
+            run(talk())
+        assert found.value.should_retry is False
+    assert not world.waits
 
 
 def test_time_for_everything_is_bounded():

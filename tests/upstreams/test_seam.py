@@ -130,7 +130,13 @@ def test_an_ending_adds_what_was_not_said(ending: Ending, seen: list[Event], mis
 
 @pytest.mark.parametrize(
     ("text", "short"),
-    [("", ""), ("one\r\n two", "one two"), ("x" * SHORT_BODY, "x" * SHORT_BODY), ("x" * 9999, "x" * SHORT_BODY + "…")],
+    [
+        ("", ""),
+        ("one\r\n two", "one two"),
+        ("\x1b[2Já\u202e", r"\x1b[2Já\u202e"),
+        ("x" * SHORT_BODY, "x" * SHORT_BODY),
+        ("x" * 9999, "x" * SHORT_BODY + "…"),
+    ],
 )
 def test_a_long_text_is_cut_to_one_short_line(text: str, short: str):
     assert shorten(text) == short

@@ -23,6 +23,7 @@ _COMMANDS = {
     "explain": "toolspeak.cli.explain",
     "keys": "toolspeak.cli.keys",
     "launch": "toolspeak.cli.launch",
+    "mcp": "toolspeak.cli.mcp",
     "page": "toolspeak.cli.page",
     "parse": "toolspeak.cli.parse",
     "probe": "toolspeak.cli.probe",

@@ -12,12 +12,13 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from ..config import Config
+from ..core.printable import printable
 from ..errors import ConfigError
 from ..server.door import Door, doors
 from ..server.sessions import COOKIE
 from ._io import CliError
 
-__all__ = ["LAST", "Found", "find", "new_codes", "printable", "replay_there"]
+__all__ = ["LAST", "Found", "find", "new_codes", "replay_there", "safe"]
 
 #: Stands for the newest request.
 LAST = "last"
@@ -75,7 +76,7 @@ def find(config: Config, identifier: str) -> Found:
     told = _from_store(config, identifier)
     if told is None:
         hint = "a server keeps the last requests in its memory, and all of them with `record = store`"
-        raise CliError(f"neither {_asked(running)} nor the store knows `{printable(identifier)[:80]}`", hint=hint)
+        raise CliError(f"neither {_asked(running)} nor the store knows `{safe(identifier)[:80]}`", hint=hint)
     return Found(told)
 
 
@@ -101,7 +102,7 @@ def _listed(door: Door) -> list[str] | None:
 def _from_server(door: Door, ids: list[str], identifier: str) -> dict[str, Any] | None:
     matching = ids[:1] if identifier == LAST else [each for each in ids if each.startswith(identifier)]
     if len(matching) > 1:
-        raise CliError(f"{len(matching)} requests begin with `{printable(identifier)}`", hint="write more of the id")
+        raise CliError(f"{len(matching)} requests begin with `{safe(identifier)}`", hint="write more of the id")
     return _ask(door, "GET", f"/toolspeak/requests/{quote(matching[0])}", dict[str, Any]) if matching else None
 
 
@@ -143,7 +144,7 @@ def _ask(
         return told
     if body is None:
         return None
-    raise CliError(f"the server says: {printable(told.error.message)}")
+    raise CliError(f"the server says: {safe(told.error.message)}")
 
 
 def _from_store(config: Config, identifier: str) -> Any:
@@ -156,6 +157,6 @@ def _from_store(config: Config, identifier: str) -> Any:
     return recordings.last() if identifier == LAST else recordings.find(identifier)
 
 
-def printable(text: str) -> str:
+def safe(text: str) -> str:
     """A text that steers no terminal: what a model wrote may hold anything."""
-    return "".join(each if each.isprintable() or each == "\n" else ascii(each)[1:-1] for each in text)
+    return printable(text, kept="\n")

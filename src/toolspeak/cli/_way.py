@@ -1,6 +1,7 @@
-"""Where a request of the store is asked again: where it was answered, or where the person says; never elsewhere.
+"""Where a model is that a person names, and where a request of the store is asked again: where it was answered, or
+where the person says; never elsewhere.
 
-Above: `replay`. Below: the configuration, `server.run`.
+Above: `replay`, `run`, `chat`. Below: the configuration, `server.run`.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from ..config import Config
 from ..core.capability import capabilities
 from ..errors import UsageError
 from ..reach import codec_of
-from ..server.recorder import Way, bare_url
+from ..server.recording.recorder import Way, bare_url
 from ..server.run import model_here
 
-__all__ = ["WayBack", "way_back"]
+__all__ = ["WayBack", "chosen", "way_back"]
 
 _EMBEDDED = "embedded"
 
@@ -42,8 +43,8 @@ def way_back(config: Config, recorded: Any, upstream: str, model: str) -> WayBac
         if not one:
             raise UsageError("nobody knows which model answered this request", hint="give --model NAME too")
         return WayBack(one, upstream, one)
-    if model and (chosen := _chosen(config, model)) is not None:
-        return chosen
+    if model and (named := chosen(config, model)) is not None:
+        return named
     if then is None:
         hint = "give --upstream URL and --model NAME, or --model PROVIDER:MODEL"
         raise UsageError("the recording does not say who answered this request", hint=hint)
@@ -55,12 +56,12 @@ def way_back(config: Config, recorded: Any, upstream: str, model: str) -> WayBac
     return found
 
 
-def _chosen(config: Config, model: str) -> WayBack | None:
-    """A model whose name says where it is."""
+def chosen(config: Config, model: str) -> WayBack | None:
+    """A model whose name says where it is: an alias, `upstream:model`, `provider:model`, or one that runs here."""
     from ..upstreams.hub import runs_here
 
     head = model.partition(":")[0] if ":" in model else ""
-    if head and head in config.upstream_names():
+    if model in config.aliases() or (head and head in config.upstream_names()):
         return WayBack(model)
     if head == _EMBEDDED or (head and capabilities().provider(head) is not None):
         return WayBack(model, "", model)

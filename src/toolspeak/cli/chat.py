@@ -20,8 +20,9 @@ from .chat_commands import Conversation, Quit, obey
 from .config import say
 from .run import failures, interruptible
 from .run_consent import PROMPT, answer_of, told
-from .run_screen import Lines, Live, Screen, clean
-from .run_setup import Wanted, agent_options, client_of, kit
+from .run_model import client_of
+from .run_screen import Lines, Live, Quiet, Screen, clean
+from .run_setup import Wanted, agent_options, kit
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -91,9 +92,10 @@ async def _chat(session: str, wanted: Wanted) -> bool:
     terminal = sys.stdin.isatty() and sys.stdout.isatty()
     typed: _Input = _Typed(config) if terminal else _Piped()
     screen = _screen(terminal)
-    async with kit(client, config, wanted, partial(_ask, screen, typed) if terminal else None) as tools:
+    quiet = Quiet(screen.show, screen.pause)
+    async with kit(client, config, wanted, partial(_ask, quiet, typed) if terminal else None) as tools:
         say(tools.notes)
-        conversation = Conversation(tools, screen.show, session)
+        conversation = Conversation(tools, quiet.show, session)
         name = client.model or wanted.upstream or "the model"
         click.echo(f"{clean(name)}, {len(tools.tools)} tools. /help says what can be typed.", err=True)
         failed = False
@@ -131,10 +133,10 @@ async def _turn(conversation: Conversation, line: str) -> bool:
     return conversation.last is not None and conversation.last.status == "failed"
 
 
-async def _ask(screen: Screen, typed: _Input, question: Question) -> Answer:
-    screen.pause()
-    click.echo(told(question))
-    try:
-        return answer_of(await typed.line(f"{PROMPT} "))
-    except (EOFError, KeyboardInterrupt):
-        return "deny"
+async def _ask(quiet: Quiet, typed: _Input, question: Question) -> Answer:
+    with quiet.question():
+        click.echo(told(question))
+        try:
+            return answer_of(await typed.line(f"{PROMPT} "))
+        except (EOFError, KeyboardInterrupt):
+            return "deny"

@@ -12,8 +12,8 @@ from typing import TypeAlias, get_args
 
 import click
 
-from ..agent_events import AgentEvent, AgentResult, WorkFinished
-from ..agent_run import Tell
+from ..agent.events import AgentEvent, AgentResult, WorkFinished
+from ..agent.run import Tell
 from ..core.model import Message
 from ..core.record import Answer, Entry
 from ..core.strategy import Mode

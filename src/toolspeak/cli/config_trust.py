@@ -5,6 +5,7 @@ A thin face over `toolspeak.config`; it decides nothing itself.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
@@ -20,15 +21,16 @@ Examples:
   toolspeak trust
   toolspeak trust path/to/toolspeak.toml
   toolspeak trust --revoke
-  toolspeak trust --list
+  toolspeak trust --list --json
 """
 
 
 @click.command("trust", epilog=_EXAMPLES)
 @click.option("--revoke", is_flag=True, help="Trust the file no longer.")
 @click.option("--list", "as_list", is_flag=True, help="Print the files that are trusted.")
+@click.option("--json", "as_json", is_flag=True, help="With --list: as JSON.")
 @click.argument("file", default=PROJECT_FILE)
-def command(revoke: bool, as_list: bool, file: str) -> None:
+def command(revoke: bool, as_list: bool, as_json: bool, file: str) -> None:
     """Trust FILE (default: toolspeak.toml) as it is now.
 
     A toolspeak.toml in the working directory may come from anybody. Until it is trusted it cannot say where requests
@@ -39,8 +41,8 @@ def command(revoke: bool, as_list: bool, file: str) -> None:
         # The file in question has no say in this.
         state = FileState(load(project=False).state_file)
         if as_list:
-            for key in state.keys("trust:"):
-                click.echo(key.removeprefix("trust:"))
+            files = [key.removeprefix("trust:") for key in state.keys("trust:")]
+            click.echo(json.dumps({"trusted": files}) if as_json else "\n".join(files), nl=as_json or bool(files))
         elif revoke:
             untrust(state, path)
             click.echo(f"`{path}` is not trusted")

@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from ..config import Config
+from ..core.printable import UNSEEN, printable
 from ._io import write_json
 from .config import loaded, usage_errors
 
@@ -121,9 +122,9 @@ class _Shown:
         if self._terminal:
             click.echo(_ERASE, nl=False, err=True)
         status = click.style(f"{finding.status:<8}", fg=_COLOURS[finding.status])
-        self._echo(f"  {status}{finding.check:<15}{_printable(finding.says)}")
+        self._echo(f"  {status}{finding.check:<15}{printable(finding.says, UNSEEN)}")
         if finding.fix:
-            self._echo(f"{'':<25}-> {_printable(finding.fix)}")
+            self._echo(f"{'':<25}-> {printable(finding.fix, UNSEEN)}")
 
     def end(self, findings: list[Finding]) -> None:
         """How it went altogether."""
@@ -132,8 +133,3 @@ class _Shown:
             self._echo(f"{failures} of {len(findings)} checks failed")
         else:
             self._echo("everything works" + (f", with {notes} notes" if notes else ""))
-
-
-def _printable(text: str) -> str:
-    """What an upstream says moves no cursor."""
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)

@@ -22,6 +22,7 @@ import msgspec
 from .. import __version__
 from ..client import AsyncClient
 from ..config import Config, shown_url
+from ..core.printable import printable
 from ..core.strategy import DEFAULT_RETRIES, MOST_RETRIES, Emulation, Mode, Settings
 from ..dialects.table import dialect as dialect_named
 from ..evaluation.bfcl_files import CATEGORIES
@@ -385,6 +386,6 @@ def _tell_errors(journal: Journal, work: Work, count: int) -> None:
     """How many cases ended in an error, and the first of them."""
     first = next(each for setting, cases in work for each in journal.of(setting, _ids(cases)) if each.error)
     # Part of it is what a server said: nothing in it may steer the terminal.
-    told = "".join(each if each.isprintable() else " " for each in first.error)
+    told = printable(first.error, " ")
     click.echo(f"error: {count} cases ended in an error; the first, {first.case}: {told}", err=True)
     click.echo("hint: the same command asks these again", err=True)

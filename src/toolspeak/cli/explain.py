@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from ._io import write_json
-from ._recorded import find, printable
+from ._recorded import find, safe
 from .config import loaded, usage_errors
 
 __all__ = ["command", "lines"]
@@ -48,22 +48,33 @@ def command(identifier: str, full: bool, as_json: bool) -> None:
 def lines(told: dict[str, Any], *, full: bool = False) -> Iterator[str]:
     """A request as a person reads it."""
     trace, timing = told["trace"], told["timing"]
-    yield printable(f"{told['id']}  {told['model']}  {told['face']}  status {told['status']}")
-    yield printable(f"plan {told['plan'] or 'none'}: {trace['why']} [{trace['rule']}]")
+    yield safe(f"{told['id']}  {told['model']}  {told['face']}  status {told['status']}")
+    yield safe(f"plan {told['plan'] or 'none'}: {trace['why']} [{trace['rule']}]")
     whole, first, added = (round(timing[name] * 1000, 1) for name in ("whole", "first", "added"))
     tokens = f"{told['input_tokens']} tokens in, {told['output_tokens']} out"
     yield f"{whole} ms, first byte after {first} ms, {added} ms added; {told['requests']} requests upstream; {tokens}"
+    yield _times(timing)
     for warning in told["warnings"]:
-        yield printable(f"warning: {warning}")
+        yield safe(f"warning: {warning}")
     if told["error"]:
-        yield printable(f"error: {told['error']}")
+        yield safe(f"error: {told['error']}")
     for note in told["notes"]:
-        yield printable(f"note: {note['code']} {note['detail']}".rstrip())
+        yield safe(f"note: {note['code']} {note['detail']}".rstrip())
     attempts = trace["attempts"]
     for number, attempt in enumerate(attempts, 1):
         yield from _attempt(number, attempt, attempts[number : number + 1], full)
     if trace["why_no_call"]:
-        yield printable(f"no call: {trace['why_no_call']}")
+        yield safe(f"no call: {trace['why_no_call']}")
+
+
+#: Where the time of the model went, as the bar of the page shows it.
+_TIMES = {"first_token": "first token", "held": "hold-back", "tooled": "tools"}
+
+
+def _times(timing: dict[str, float]) -> str:
+    """What was recorded before these were known lacks them."""
+    parts = [f"{name} {round(timing.get(field, 0.0) * 1000, 1)} ms" for field, name in _TIMES.items()]
+    return "; ".join(parts)
 
 
 def _attempt(number: int, attempt: dict[str, Any], following: list[dict[str, Any]], full: bool) -> Iterator[str]:
@@ -77,13 +88,13 @@ def _attempt(number: int, attempt: dict[str, Any], following: list[dict[str, Any
         yield from _indented("thinking: ", attempt["reasoning"], full)
     yield from _indented("answer: ", _marked(attempt), full)
     for place, candidate in enumerate(attempt["candidates"], 1):
-        yield printable(f"  [{place}] {candidate['verdict']} `{candidate['name']}`: {candidate['reason']}")
+        yield safe(f"  [{place}] {candidate['verdict']} `{candidate['name']}`: {candidate['reason']}")
         for note in candidate["notes"]:
-            yield printable(f"      {note['code']}: {note['detail']}")
+            yield safe(f"      {note['code']}: {note['detail']}")
     if attempt["fault"]:
         again = bool(following) and following[0]["phase"] == attempt["phase"]
         what = "asked again" if again else "given up"
-        yield printable(f"  {what}: {attempt['fault']['kind']} {attempt['fault']['detail']}".rstrip())
+        yield safe(f"  {what}: {attempt['fault']['kind']} {attempt['fault']['detail']}".rstrip())
 
 
 def _marked(attempt: dict[str, Any]) -> str:
@@ -106,5 +117,5 @@ def _text(units: bytes) -> str:
 
 def _indented(head: str, text: str, full: bool) -> Iterator[str]:
     shown = text if full or len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]} ... ({len(text)} characters in all)"
-    for number, line in enumerate(printable(shown).split("\n")):
+    for number, line in enumerate(safe(shown).split("\n")):
         yield f"  {head if not number else ' ' * len(head)}{line}"

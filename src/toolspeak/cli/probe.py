@@ -17,8 +17,8 @@ import msgspec
 
 from ..config import Config, shown_url
 from ..core.capability import capabilities
-from ..core.probing import MOST_REQUESTS, Verdict
-from ..core.probing_questions import Asked, Heard
+from ..core.probing.battery import MOST_REQUESTS, Verdict
+from ..core.probing.questions import Asked, Heard
 from ..errors import ToolspeakError
 from ..plugins import Plugins
 from ..probe import measure

@@ -20,7 +20,7 @@ from ..core.evidence import Policy
 from ..core.strategy import Emulation, Mode
 from ..errors import UsageError
 from ._io import write_json
-from ._recorded import find, printable, replay_there
+from ._recorded import find, replay_there, safe
 from .config import loaded, usage_errors
 from .explain import lines
 
@@ -78,7 +78,7 @@ def command(identifier: str, as_json: bool, upstream: str, protocol: str | None,
         write_json(again, indent=2)
     else:
         for name, tell in _ROWS.items():
-            one, two = printable(str(tell(first))), printable(str(tell(again)))
+            one, two = safe(str(tell(first))), safe(str(tell(again)))
             click.echo(f"{name:<12} {one}" if one == two else f"{name:<12} {one}  ->  {two}")
         click.echo("")
         for line in lines(again):
@@ -98,13 +98,14 @@ def _calls(told: dict[str, Any]) -> list[str]:
 
 def _here(config: Config, told: dict[str, Any], wanted: dict[str, str], upstream: str) -> Any:
     """Without a server: who was asked then is asked here, unless another upstream or model is given."""
-    from ..core.trace import Trace
+    from ..core.model import Tool
+    from ..core.turns.trace import Trace
     from ..server.auth import Caller
     from ..server.exchange import Record
-    from ..server.recorder import Entry
-    from ..server.replay import replayed
+    from ..server.recording.recorder import Entry
+    from ..server.recording.replay import replayed
+    from ..server.recording.shown import whole
     from ..server.run import gateway_from, secrets_of
-    from ..server.shown import whole
     from ._way import way_back
 
     body = told["client"]["body"]
@@ -112,7 +113,8 @@ def _here(config: Config, told: dict[str, Any], wanted: dict[str, str], upstream
         raise UsageError("the texts of this request were not kept, or it was no request")
     way = way_back(config, told.get("upstream"), upstream, wanted.get("model", ""))
     record = Record(told["id"], told["face"], told["model"], told["plan"], 0, (), "", Trace("", "", ""))
-    entry = Entry(record, body=msgspec.json.encode(body), fields=told["client"]["fields"])
+    served = msgspec.convert(told.get("server_tools", ()), tuple[Tool, ...])
+    entry = Entry(record, body=msgspec.json.encode(body), fields=told["client"]["fields"], served=served)
     # As it was carried out then, but for what is to be different now.
     wishes: dict[str, Any] = {**(told.get("settings") or {}), **wanted, "model": way.asked}
 

@@ -18,14 +18,16 @@ from functools import partial
 import click
 import msgspec
 
-from ..agent_events import AgentEvent, AgentResult, WorkFinished
+from ..agent.events import AgentEvent, AgentResult, WorkFinished
 from ..errors import UsageError
 from ..tools.approval import Answer, Decision, Question
+from ..tools.wrappers import is_untrusted
 from ._io import read_text
 from .config import say, usage_errors
 from .run_consent import asked
-from .run_screen import Lines, Screen, clean, stopped
-from .run_setup import Kit, Wanted, agent_options, client_of, kit
+from .run_model import client_of
+from .run_screen import Lines, Quiet, clean, stopped
+from .run_setup import Kit, Wanted, agent_options, kit
 
 __all__ = ["command", "failures", "interruptible"]
 
@@ -35,6 +37,7 @@ Examples:
   toolspeak run "How many tests are in this folder?" --yes
   toolspeak run "Summarise README.md" --tools files --upstream http://127.0.0.1:9000/v1
   toolspeak run "What is new?" --tools none --mcp-config servers.json --json
+  toolspeak run "Summarise README.md" -m work:large
   git diff | toolspeak run -
   toolspeak run --session 4f0c2a
 """
@@ -68,17 +71,18 @@ async def _work(task: str, session: str, as_json: bool, wanted: Wanted) -> Agent
     client, config = client_of(wanted)
     live = sys.stdout.isatty() and not as_json
     screen = Lines(partial(click.echo, err=True), live=live)
-    asked = partial(_ask, screen) if sys.stdin.isatty() and sys.stderr.isatty() else None
+    quiet = Quiet(_json if as_json else screen.show, screen.pause)
+    asked = partial(_ask, quiet) if sys.stdin.isatty() and sys.stderr.isatty() else None
     async with kit(client, config, wanted, asked) as tools:
         say(tools.notes)
-        show = _json if as_json else screen.show
-        result = await _watched(tools, task, session, show)
+        result = await _watched(tools, task, session, quiet.show)
         refused = [decision for decision in tools.approval.decisions if decision.by == "nobody"]
+        foreign = frozenset(each.tool.name for each in tools.tools if is_untrusted(each))
         kept = tools.kept
     if not as_json:
         _print(result, live)
     if refused:
-        click.echo(_refused(refused), err=True)
+        click.echo(_refused(refused, wanted.yes, foreign), err=True)
     if result.status != "complete" and kept:
         click.echo(f"go on with: toolspeak run --session {result.session}", err=True)
     return result
@@ -146,13 +150,21 @@ def _forget_output() -> None:
         os.close(nowhere)
 
 
-def _refused(decisions: Sequence[Decision]) -> str:
+def _refused(decisions: Sequence[Decision], yes: bool, foreign: frozenset[str]) -> str:
+    """Which calls were refused, and what would help. `foreign`: tools of others, for which --yes does not count."""
     names = ", ".join(dict.fromkeys(clean(decision.name) for decision in decisions))
-    late = any(decision.tainted for decision in decisions)
-    rules = "--allow does not count after results of tools" if late else "--allow RULE allows such calls"
+    open_ = [decision for decision in decisions if not decision.firm]
+    ways: list[str] = []
+    if not yes and any(decision.name not in foreign for decision in open_):
+        ways.append("--yes allows what stays inside the sandbox")
+    if open_:
+        late = any(decision.tainted for decision in open_)
+        ways.append("--allow does not count after results of tools" if late else "--allow RULE allows such calls")
+    if yes or len(open_) < len(decisions) or not ways:
+        ways.append("on a terminal you are asked")
     count = "1 call was" if len(decisions) == 1 else f"{len(decisions)} calls were"
     told = f"{count} refused, for nobody could be asked here ({names})"
-    return f"{told}: --yes allows what stays inside the sandbox, {rules}"
+    return f"{told}: {', '.join(ways)}"
 
 
 def _json(event: AgentEvent) -> None:
@@ -160,9 +172,9 @@ def _json(event: AgentEvent) -> None:
     sys.stdout.buffer.flush()
 
 
-def _ask(screen: Screen, question: Question) -> Answer:
-    screen.pause()
-    return asked(question, partial(click.prompt, err=True))
+def _ask(quiet: Quiet, question: Question) -> Answer:
+    with quiet.question():
+        return asked(question, partial(click.prompt, err=True))
 
 
 def _print(result: AgentResult, live: bool) -> None:

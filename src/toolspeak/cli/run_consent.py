@@ -1,7 +1,7 @@
 """A person at a terminal is asked whether a call may run.
 
-Shows the whole call, since what is left out is what an attacker would hide there. Above: `run`, `chat`. Below:
-`tools.approval`.
+Shows the whole call, since what is left out is what an attacker would hide there: every argument, and characters that
+nobody would see as their numbers. Above: `run`, `chat`. Below: `mcp_text`, `tools.approval`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 import msgspec
 
 from ..tools.approval import Answer, Question
-from .run_screen import clean
+from .mcp_text import shown
 
 __all__ = ["PROMPT", "answer_of", "asked", "told"]
 
@@ -20,12 +20,20 @@ _ANSWERS: dict[str, Answer] = {"y": "once", "yes": "once", "t": "call", "a": "to
 
 
 def told(question: Question) -> str:
-    """What is asked, in full."""
-    command = question.arguments.get("command")
-    whole = command if isinstance(command, str) else msgspec.json.encode(question.arguments).decode()
+    """What is asked, in full. Each line of it is indented, so that none looks like a question of ours."""
+    lines = "\n".join(f"  {line}" for line in shown(_whole(question)).split("\n"))
     place = "inside the sandbox" if question.sandboxed else "on this machine"
     foreign = "; foreign text was read before, so look twice" if question.tainted else ""
-    return f"{clean(question.tool.name)} wants to run {place} ({clean(question.reason)}{foreign}):\n{clean(whole)}"
+    return f"{shown(question.tool.name)} wants to run {place} ({shown(question.reason)}{foreign}):\n{lines}"
+
+
+def _whole(question: Question) -> str:
+    """All arguments. A command of the shell alone is easier to read as it is; nothing is left out then either."""
+    match question.arguments:
+        case {"command": str(command), **rest} if question.tool.name == "shell" and not rest:
+            return command
+        case arguments:
+            return msgspec.json.format(msgspec.json.encode(arguments), indent=2).decode()
 
 
 def answer_of(typed: str) -> Answer:

@@ -2,19 +2,21 @@
 
 `Lines` writes plain lines, for a log or a pipe. `Live` redraws the round under way and leaves one line of it behind.
 What a model or a tool says is shown without control characters: it must not steer the terminal. Above: `run`, `chat`.
-Below: `agent_events`; rich, where there is a terminal.
+Below: `agent.events`; rich, where there is a terminal.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 import msgspec
 
-from ..agent_events import (
+from ..agent.events import (
     AgentEvent,
     AgentResult,
     CallStarted,
@@ -26,25 +28,23 @@ from ..agent_events import (
     WorkFinished,
 )
 from ..core.model import ToolCall, ToolResult
+from ..core.printable import printable
 from ..core.record import Round
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-__all__ = ["Lines", "Live", "Screen", "clean", "described", "one_line_of", "round_text", "stopped", "verdict"]
+__all__ = ["Lines", "Live", "Quiet", "Screen", "clean", "described", "one_line_of", "round_text", "stopped", "verdict"]
 
 #: How much of arguments and results stands in a line.
 _MOST_SHOWN = 72
 #: Lines of a tool's output that are seen while it runs.
 _TAIL = 4
-_KEPT = frozenset("\n\t")
 
 
 def clean(text: str) -> str:
     """Without characters that a terminal would obey."""
-    if text.isprintable():
-        return text
-    return "".join(char for char in text if char in _KEPT or char.isprintable())
+    return printable(text, "", "\n\t")
 
 
 def _short(text: str) -> str:
@@ -121,6 +121,45 @@ class Screen(Protocol):
     def pause(self) -> None:
         """Somebody else writes now."""
         ...
+
+
+class Quiet:
+    """Holds back what happens while somebody is asked a question: it must not be written into it.
+
+    Questions may be asked in a thread of their own.
+    """
+
+    def __init__(self, show: Callable[[AgentEvent], None], pause: Callable[[], None]) -> None:
+        self._show = show
+        self._pause = pause
+        self._lock = RLock()
+        self._asking = False
+        self._held: list[AgentEvent] = []
+
+    def show(self, event: AgentEvent) -> None:
+        """Something happened. After the end nobody waits for an answer any more."""
+        with self._lock:
+            self._held.append(event)
+            if not self._asking or isinstance(event, WorkFinished):
+                self._let_go()
+
+    @contextmanager
+    def question(self) -> Generator[None]:
+        """Somebody is asked."""
+        with self._lock:
+            self._pause()
+            self._asking = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._asking = False
+                self._let_go()
+
+    def _let_go(self) -> None:
+        held, self._held = self._held, []
+        for event in held:
+            self._show(event)
 
 
 class Lines:

@@ -1,6 +1,6 @@
-"""What `run` and `chat` share: from options to an agent, with a model, tools, consent and a store.
+"""What `run` and `chat` share: from options to an agent, with tools, consent and a store. Its model: see `run_model`.
 
-Above: `run`, `chat`. Below: `agent`, `tools`, `first_run`. Everything heavy is imported when it is used.
+Above: `run`, `chat`. Below: `agent`, `tools`. Everything heavy is imported when it is used.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ import msgspec
 
 from ..config import Config
 from ..errors import UsageError
-from .config import loaded
-from .first_run import prepare
 
 if TYPE_CHECKING:
     from ..agent import AsyncAgent
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from ..tools.approval import Approval, Ask
     from ..tools.base import CallContext, Executable, ToolOutput
 
-__all__ = ["INSTRUCTIONS", "Kit", "Wanted", "agent_options", "client_of", "kit"]
+__all__ = ["INSTRUCTIONS", "Kit", "Wanted", "agent_options", "kit"]
 
 #: What the model is told before anything else.
 INSTRUCTIONS = (
@@ -39,6 +37,7 @@ INSTRUCTIONS = (
 )
 _GROUPS = ("shell", "files")
 _PROTOCOLS = ["openai", "openai_responses", "anthropic", "gemini", "ollama"]
+_MODEL = "the model: PROVIDER:MODEL, or UPSTREAM:MODEL and aliases of the configuration"
 _YES = (
     "run without asking what stays inside the sandbox: commands of the shell, and changes of files in the work "
     "directory. Not tools of MCP servers, and nothing where there is no sandbox"
@@ -69,7 +68,7 @@ class Wanted(msgspec.Struct, frozen=True):
 def agent_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options about the agent, as one value."""
 
-    @click.option("--model", default="", metavar="NAME", help="the model, such as openai:my-model")
+    @click.option("--model", "-m", default="", metavar="NAME", help=_MODEL)
     @click.option("--upstream", default="", metavar="URL", help="where it is, such as http://127.0.0.1:9000/v1")
     @click.option("--protocol", default="", type=click.Choice(["", *_PROTOCOLS]), help="what is spoken there")
     @click.option("--mode", default="", type=click.Choice(["", "auto", "force", "fallback", "off"]), help="see `serve`")
@@ -120,28 +119,9 @@ class Kit(msgspec.Struct, frozen=True):
             max_rounds=self.max_rounds,
             instructions=INSTRUCTIONS if self.tools else "",
             approve=self.approval,
+            max_output=None,  # these tools give what fits, and keep the rest for all agents of this program
             **options,
         )
-
-
-def client_of(wanted: Wanted) -> tuple[AsyncClient, Config]:
-    """The client of the model that is meant; nothing said: the one that runs here.
-
-    Raises:
-        ToolspeakError: it cannot be reached, or its weights cannot be had.
-    """
-    from ..client import AsyncClient
-    from ..server.run import model_here
-
-    flags = {"mode": wanted.mode or None, "base_url": wanted.upstream or None}
-    config = loaded({name: value for name, value in flags.items() if value})
-    here = model_here(config, wanted.upstream, wanted.model)
-    if here is not None:
-        prepare(config, here)
-        return AsyncClient(f"embedded:{here}", config=config), config
-    name = wanted.model or config.model or "openai:"
-    name = name if ":" in name else f"openai:{name}"
-    return AsyncClient(name, base_url=wanted.upstream, protocol=wanted.protocol, config=config), config
 
 
 @asynccontextmanager
@@ -209,18 +189,18 @@ def _local(groups: set[str], wanted: Wanted, notes: list[str]) -> Iterable[Execu
 def _finished(tools: list[Executable]) -> list[Executable]:
     """Tools whose output fits, with a way to ask for the rest and one to say that all is done."""
     from ..tools.final_output import FinalOutput
-    from ..tools.wrappers import ReadMore, Remainders, Truncated
+    from ..tools.wrappers import cut_short
 
-    remainders = Remainders()
-    more: list[Executable] = [ReadMore(remainders), FinalOutput()] if tools else []
-    return [*(Truncated(tool, remainders) for tool in tools), *more]
+    return [*cut_short(tools), FinalOutput()] if tools else []
 
 
 async def _mcp(stack: AsyncExitStack, config: Config, path: str, notes: list[str]) -> list[Executable]:
-    from ..tools.mcp_config import read_mcp_config
-    from ..tools.mcp_servers import McpServers
+    from ..tools.mcp.config import read_mcp_config
+    from ..tools.mcp.oauth import tokens_in
+    from ..tools.mcp.servers import McpServers
 
-    servers = McpServers(read_mcp_config(path, config.environment()), config.state())
+    tokens = tokens_in(config.data_folder)
+    servers = McpServers(read_mcp_config(path, config.environment()), config.state(), tokens=tokens)
     await stack.enter_async_context(servers)
     tools = await servers.start()
     notes += (note.detail for note in servers.notes)

@@ -159,10 +159,10 @@ def command(
     model runs here, without key or account. SIGHUP reads the configuration again.
     """
     from ..server.app import App
-    from ..server.keeping import recorder_from
     from ..server.keys import Keys
     from ..server.logs import set_up
     from ..server.operation import Operation
+    from ..server.recording.keeping import recorder_from
     from ..server.run import Manner, gateway_from, guard_from, model_here, serve
     from ..server.spans import spans
 

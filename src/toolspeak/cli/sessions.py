@@ -17,6 +17,7 @@ import click
 
 from ..config import load
 from ..core.model import Message
+from ..core.printable import UNSEEN, printable
 from ..core.record import Answer, CallRecord, Entry
 from ._io import CliError, write_json
 from .config import usage_errors
@@ -226,4 +227,4 @@ def _cut(text: str) -> str:
 
 def _plain(text: str) -> str:
     """A text that moves no cursor and sets no title."""
-    return "".join(char if char.isprintable() or char in "\n\t" else "\ufffd" for char in text)
+    return printable(text, UNSEEN, "\n\t")

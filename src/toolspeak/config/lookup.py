@@ -112,6 +112,16 @@ class Config:
             for name, value in fields.items()
         )
 
+    def check_dialects(self) -> None:
+        """Look up every dialect that is named for a provider, a model or an upstream; once plugins are loaded.
+
+        Raises:
+            ConfigError: there is none of that name.
+        """
+        for setting in self.tables():
+            if setting.name.endswith(".dialect"):
+                checked(Settings, {"dialect": setting.value}, str(setting.origin))
+
     # ---- for the other parts
 
     def environment(self) -> Mapping[str, str]:

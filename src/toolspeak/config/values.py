@@ -220,6 +220,8 @@ class ServerToolsRow(msgspec.Struct, frozen=True):
     max_seconds: Limit = 600
     #: Seconds that one call of a tool may take.
     tool_timeout: Seconds = 60
+    #: Whether the page may use them too, for who has come by the printed link.
+    page: bool = False
 
 
 class AliasRow(msgspec.Struct, frozen=True):
@@ -245,8 +247,8 @@ COLUMNS: dict[str, tuple[type[msgspec.Struct], ...]] = {
 }
 
 
-#: What every row of a table must hold.
-NEEDED = {"upstreams": "base_url", "aliases": "model", "server_tools": "keys"}
+#: Of what every row of a table must hold one.
+NEEDED = {"upstreams": ("base_url",), "aliases": ("model",), "server_tools": ("keys", "page")}
 
 
 class Layer(NamedTuple):
@@ -294,9 +296,9 @@ def checked_row(table: str, fields: JSONObject, where: str) -> JSONObject:
         if name in SECRETS and not isinstance(value, str):
             raise ConfigError(f"`{name}` in {where} must be a text")
         values |= checked(columns[name], {name: value}, where, dialects=False)
-    needed = NEEDED.get(table, "")
-    if needed and not values.get(needed):
-        raise ConfigError(f"`{needed}` is missing in {where}")
+    needed = NEEDED.get(table, ())
+    if needed and not any(values.get(name) for name in needed):
+        raise ConfigError(f"{' or '.join(f'`{name}`' for name in needed)} is missing in {where}")
     return values
 
 

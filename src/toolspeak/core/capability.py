@@ -15,7 +15,6 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias, get_args, get_orig
 
 import msgspec
 
-from ..dialects.table import DIALECTS
 from ..errors import ConfigError
 from .model import JSONObject, JSONValue, is_array, is_object, require
 
@@ -201,10 +200,17 @@ def checked(
             hint = f"use {allowed(hints[name])}"
             raise ConfigError(f"`{name}` in {where} cannot be `{value!s:.80}`", hint=hint) from None
     # A profile must name a dialect; elsewhere it may be left to the profile.
-    known = DIALECTS if kind is Profile else ("", "auto", *DIALECTS)
-    if dialects and values.get("dialect", "action") not in known:
-        raise ConfigError(f"`dialect` in {where} cannot be `{values['dialect']}`", hint=_one_of(DIALECTS))
+    if dialects and "dialect" in values and (kind is Profile or values["dialect"] not in ("", "auto")):
+        _check_dialect(values["dialect"], where)
     return values
+
+
+def _check_dialect(name: str, where: str) -> None:
+    # Imported here: with the table come all readers and writers, which a turn without tools does not need.
+    from ..dialects.table import DIALECTS
+
+    if name not in DIALECTS:
+        raise ConfigError(f"`dialect` in {where} cannot be `{name}`", hint=_one_of(DIALECTS))
 
 
 @cache
@@ -242,8 +248,8 @@ class _FamilyRow(msgspec.Struct, frozen=True):
     words: tuple[str, ...]
 
 
-def read_table(source: str | Mapping[str, JSONValue], where: str) -> Table:
-    """A table from TOML text, or from the same as plain values.
+def read_table(source: str | Mapping[str, JSONValue], where: str, *, dialects: bool = True) -> Table:
+    """A table from TOML text, or from the same as plain values; names of dialects are looked up if `dialects`.
 
     Raises:
         ConfigError: names the place and what is wrong there.
@@ -255,15 +261,17 @@ def read_table(source: str | Mapping[str, JSONValue], where: str) -> Table:
             raise ConfigError(f"{where} is not TOML: {error}") from None
     if unknown := set(source) - {"providers", "models", "families"}:
         raise ConfigError(f"unknown table `{min(unknown)}` in {where}", hint="use providers, models or families")
-    providers = {name.lower(): _provider(name, row, where) for name, row in _tables(source, "providers", where)}
+    providers = {
+        name.lower(): _provider(name, row, where, dialects) for name, row in _tables(source, "providers", where)
+    }
     models = {
-        name.lower(): checked(Profile, row, f"{where}, models.`{name}`")
+        name.lower(): checked(Profile, row, f"{where}, models.`{name}`", dialects=dialects)
         for name, row in _tables(source, "models", where)
     }
     families = source.get("families", [])
     if not is_array(families):
         raise ConfigError(f"`families` in {where} must be a list of tables")
-    return Table(providers, models, tuple(_family(row, where) for row in families))
+    return Table(providers, models, tuple(_family(row, where, dialects) for row in families))
 
 
 def _tables(source: Mapping[str, JSONValue], key: str, where: str) -> Iterator[tuple[str, JSONObject]]:
@@ -274,20 +282,21 @@ def _tables(source: Mapping[str, JSONValue], key: str, where: str) -> Iterator[t
         yield name, row
 
 
-def _provider(name: str, row: JSONObject, where: str) -> Provider:
+def _provider(name: str, row: JSONObject, where: str, dialects: bool) -> Provider:
     where = f"{where}, providers.`{name}`"
     own, rest = _parted(row, _ProviderRow)
-    return Provider(name.lower(), checked(Profile, rest, where), **checked(_ProviderRow, own, where))
+    fields = checked(Profile, rest, where, dialects=dialects)
+    return Provider(name.lower(), fields, **checked(_ProviderRow, own, where))
 
 
-def _family(row: JSONValue, where: str) -> Family:
+def _family(row: JSONValue, where: str, dialects: bool) -> Family:
     where = f"{where}, families"
     if not is_object(row) or not {"name", "words"} <= row.keys():
         raise ConfigError(f"{where} must be tables with a `name` and `words`")
     own, rest = _parted(row, _FamilyRow)
     if "capability" in rest:
         raise ConfigError(f"`capability` in {where} says nothing", hint="hosts take tools, families only write them")
-    return Family(fields=checked(Profile, rest, where), **checked(_FamilyRow, own, where))
+    return Family(fields=checked(Profile, rest, where, dialects=dialects), **checked(_FamilyRow, own, where))
 
 
 def _parted(row: JSONObject, kind: type[msgspec.Struct]) -> tuple[JSONObject, JSONObject]:
@@ -303,7 +312,7 @@ def builtin_table() -> Table:
     from importlib.resources import files
 
     text = files("toolspeak.core").joinpath("profiles.toml").read_text(encoding="utf-8")
-    return read_table(text, "profiles.toml")
+    return read_table(text, "profiles.toml", dialects=False)  # a test looks them up
 
 
 # ---- names and hosts

@@ -16,10 +16,9 @@ from typing import Literal
 import msgspec
 
 from ..errors import UsageError
-from .grammars import gbnf, lark
-from .marked import division, marked_gbnf
-from .model import JSONObject, JSONValue, Note, Tool, ToolChoice, is_array, is_object, tools_from
-from .shapes import (
+from .constraints.grammars import gbnf, lark
+from .constraints.marked import division, marked_gbnf
+from .constraints.shapes import (
     MAX_STRING,
     NULL,
     TEXT,
@@ -34,7 +33,8 @@ from .shapes import (
     Union,
     shape_of,
 )
-from .strict import plain, strict, strict_schema
+from .constraints.strict import plain, strict, strict_schema
+from .model import JSONObject, JSONValue, Note, Tool, ToolChoice, is_array, is_object, tools_from
 
 __all__ = [
     "MAX_BESIDE",

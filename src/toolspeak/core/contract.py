@@ -11,7 +11,7 @@ been passed in. Above: `engine`. Below: `signatures`, `few_shot`, `neutral`, `di
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -19,10 +19,19 @@ import msgspec
 
 from ..dialects.table import dialect as dialect_row
 from ..errors import UsageError
-from .few_shot import TEMPLATES, Example, Texts, checked, example_of, fill, texts_of
 from .model import JSONValue, Message, Note, TextPart, Tool, ToolCall, ToolChoice, is_object
-from .neutral import joined, json_text, plain_name, result_text, shortened, shown_name, written
-from .signatures import MAX_LITERAL, Detail, ListingStyle, Vocabulary, declared_texts, relevance, signature, vocabulary
+from .prompts.few_shot import TEMPLATES, Example, Texts, checked, example_of, fill, texts_of
+from .prompts.neutral import joined, json_text, plain_name, result_text, shortened, shown_name, written
+from .prompts.signatures import (
+    MAX_LITERAL,
+    Detail,
+    ListingStyle,
+    Vocabulary,
+    declared_texts,
+    relevance,
+    signature,
+    vocabulary,
+)
 
 __all__ = [
     "TEMPLATES",
@@ -73,6 +82,8 @@ class Contract(msgspec.Struct, frozen=True):
     examples: tuple[str, ...] = ()
     #: What is said again near the end of long conversations.
     reminder: str = ""
+    #: The prompt as a message of its own, where it is kept: many records share it.
+    message: Message | None = None
 
     @property
     def text(self) -> str:
@@ -386,7 +397,14 @@ def _contract(
         (*toolset.notes, *fit.notes, *left_out),
         (*((written(spoken, shown, None),) if sample.distinct else ()), *toolset.examples),
         fill(used[row.reminder], {"call": written(spoken, shown, nonce)}),
+        _prompt(stable + tail),
     )
+
+
+#: The request, or what finds it: it matters only where something must be left out.
+Query: TypeAlias = str | Callable[[], str]
+#: Contracts of recent requests by the identity of their tools, which each row holds, and by all else that counts.
+_recent_contracts: dict[tuple[object, ...], tuple[Sequence[Tool], Contract]] = {}
 
 
 def _made(
@@ -397,14 +415,26 @@ def _made(
     dialect: str,
     nonce: str | None,
     budget: int,
-    query: str,
+    query: Query,
     templates: Mapping[str, str] | None,
 ) -> Contract:
-    toolset, texts = _toolset(tuple(tools)), texts_of(templates)
+    texts = texts_of(templates)
+    key = (kind, id(tools), choice, ladder, dialect, nonce, budget, texts)
+    known = _recent_contracts.get(key)
+    if known is not None:
+        return known[1]
+    dialect_row(dialect)
+    toolset = _toolset(tuple(tools))
     fit, build = (_fit, _contract) if toolset.kept else (_fit.__wrapped__, _contract.__wrapped__)
-    # The request matters only where something must be left out; otherwise it would keep contracts from being reused.
-    asked = query if fit(kind, toolset, ladder, dialect, budget, texts).over else ""
-    return build(kind, toolset, choice, ladder, dialect, nonce, budget, asked, texts)
+    if fit(kind, toolset, ladder, dialect, budget, texts).over:
+        asked = query if isinstance(query, str) else query()
+        return build(kind, toolset, choice, ladder, dialect, nonce, budget, asked, texts)
+    contract = build(kind, toolset, choice, ladder, dialect, nonce, budget, "", texts)
+    if toolset.kept:
+        if len(_recent_contracts) >= KEPT_CONTRACTS:
+            _recent_contracts.clear()
+        _recent_contracts[key] = (tools, contract)
+    return contract
 
 
 def inline_contract(
@@ -415,7 +445,7 @@ def inline_contract(
     nonce: str | None = None,
     style: ListingStyle = "compact",
     budget: int,
-    query: str = "",
+    query: Query = "",
     templates: Mapping[str, str] | None = None,
 ) -> Contract:
     """The contract of the one-pass plan: the model answers, or calls in this dialect.
@@ -427,10 +457,9 @@ def inline_contract(
         nonce: the mark that calls must carry.
         style: short signatures, or whole JSON schemas.
         budget: tokens that it may take, as estimated.
-        query: the request; what is left out for want of room has least in common with it.
+        query: the request, or what finds it; what is left out for want of room has least in common with it.
         templates: texts of the caller's own, see `TEMPLATES`.
     """
-    dialect_row(dialect)
     return _made("inline", tools, choice, style, dialect, nonce, budget, query, templates)
 
 
@@ -453,7 +482,8 @@ def decision_contract(
     if not data:
         return contract
     tail = fill(checked(texts_of(templates))["done"], {"done": data}) + contract.tail
-    return msgspec.structs.replace(contract, tail=tail, tokens=estimate_tokens(contract.stable + tail))
+    tokens = estimate_tokens(contract.stable + tail)
+    return msgspec.structs.replace(contract, tail=tail, tokens=tokens, message=None)
 
 
 def envelope_contract(
@@ -479,17 +509,21 @@ def place(messages: tuple[Message, ...], contract: Contract, *, system_role: boo
     It stands behind the caller's own system text, so that what the caller keeps stable stays a prefix. Models
     without a system role read both at the beginning of the first user message.
     """
-    placed = _in_system(messages, contract.text) if system_role else _in_user(messages, contract.text)
+    placed = _in_system(messages, contract) if system_role else _in_user(messages, contract.text)
     return _reminded(placed, contract.reminder) if _is_long(messages) else placed
 
 
-def _in_system(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
+def _in_system(messages: tuple[Message, ...], contract: Contract) -> tuple[Message, ...]:
     leading = _leading(messages)
     rest = _without_system(messages[leading:])
     if leading == 0:
-        return (Message("system", (TextPart(text),)), *rest)
+        return (contract.message or _prompt(contract.text), *rest)
     last = messages[leading - 1]
-    return (*messages[: leading - 1], _appended(last, text), *rest)
+    return (*messages[: leading - 1], _appended(last, contract.text), *rest)
+
+
+def _prompt(text: str) -> Message:
+    return Message("system", (TextPart(text),))
 
 
 def _in_user(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
@@ -506,7 +540,7 @@ def _in_user(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
 
 def _without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """Behind the beginning, what the system says is said by the user: many templates take it nowhere else."""
-    if not any(message.role == "system" for message in messages):
+    if "system" not in [message.role for message in messages]:
         return messages
     return tuple(
         msgspec.structs.replace(message, role="user") if message.role == "system" else message for message in messages
@@ -515,7 +549,10 @@ def _without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 def _leading(messages: tuple[Message, ...]) -> int:
     """How many system messages stand at the beginning."""
-    return next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))
+    for at, message in enumerate(messages):
+        if message.role != "system":
+            return at
+    return len(messages)
 
 
 def _appended(message: Message, text: str) -> Message:
@@ -526,7 +563,11 @@ def _appended(message: Message, text: str) -> Message:
 def _is_long(messages: tuple[Message, ...]) -> bool:
     if len(messages) > REMINDER_MESSAGES:
         return True
-    size = sum(len(part.text) for message in messages for part in message.parts if isinstance(part, TextPart))
+    size = 0
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, TextPart):
+                size += len(part.text)
     return size > REMINDER_CHARS
 
 

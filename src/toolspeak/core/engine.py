@@ -15,14 +15,10 @@ Above: the client and every server face. Below: everything else in `core`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
 
 import msgspec
 
 from ..errors import UsageError
-from .asking import Asking
-from .concessions import Concession, concession
-from .deciding import Decision
 from .events import (
     CallArgs,
     CallEnd,
@@ -39,20 +35,23 @@ from .events import (
     UsageSeen,
     fold,
 )
-from .formatting import checked_format
-from .gate import Gate, TextPolicy
 from .model import Note, Request, ToolChoice, Usage
-from .phases import FIRST, PHASES, Phase, PhaseName
+from .prompts.formatting import checked_format
 from .reader import parse
-from .readings import Answer, Envelope, Reading, Relay
+from .reading.toolkit import TEACHABLE, toolkit
 from .recovery import Fault, diagnose
 from .strategy import Plan, Settings
-from .toolkit import TEACHABLE, toolkit
-from .trace import AttemptTrace, Trace
+from .turns.actions import EMULATED, Action, Ask, Done, Emit, Outcome, Stop
+from .turns.asking import Asking
+from .turns.concessions import Concession, concession
+from .turns.deciding import Decision
+from .turns.gate import Gate, TextPolicy
+from .turns.phases import FIRST, PHASES, Phase, PhaseName
+from .turns.readings import Answer, Envelope, Reading, Relay
+from .turns.trace import AttemptTrace, Trace
 
 __all__ = ["Action", "Ask", "Done", "Emit", "Engine", "Outcome", "Stop"]
 
-EMULATED = "tool calls emulated"
 RESCUED = "tool calls read from text"
 SPOILED = "a call was streamed whose arguments cannot be used"
 _UNUSABLE = "no usable tool call"
@@ -68,46 +67,8 @@ _CUTTING = frozenset({"length", "content_filter", "error"})
 _NATIVE = frozenset({"pass", "native", "fallback"})
 
 
-class Emit(msgspec.Struct, frozen=True, gc=False):
-    """These events belong to the turn."""
-
-    events: list[Event]
-
-
-class Ask(msgspec.Struct, frozen=True):
-    """Send this request upstream and feed its events under this number."""
-
-    attempt: int
-    request: Request
-
-
-class Stop(msgspec.Struct, frozen=True):
-    """Nothing more of this attempt is wanted: close it."""
-
-    attempt: int
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """How the turn ended."""
-
-    requests: int
-    warnings: tuple[str, ...]
-    failure: Failure | None
-    trace: Trace
-    #: What the upstream was found not to take.
-    conceded: tuple[Concession, ...] = ()
-
-
-class Done(msgspec.Struct, frozen=True):
-    """The turn is over."""
-
-    outcome: Outcome
-
-
 #: What is said about an answer rather than in it.
 _FRAME = (UsageSeen, Finish, Failure)
-
-Action: TypeAlias = Emit | Ask | Stop | Done
 
 
 class _Attempt:
@@ -156,8 +117,6 @@ class Engine:
         templates: Mapping[str, str] | None = None,
         notes: tuple[Note, ...] = (),
     ) -> None:
-        if request.options.n > 1 and plan.kind not in ("pass", "native"):
-            raise UsageError("`n` above 1 cannot be combined with emulated tool calls", hint="ask once for each answer")
         self._warnings: list[str] = []
         if settings.chat_only and request.tool_choice.demands:
             self._warn(_CHOICE_DROPPED)
@@ -242,7 +201,7 @@ class Engine:
             return []
         events = current.reading.close(current.cut)
         current.events += events
-        out = self._gate.take(events) + self._gate.settle()
+        out = (self._gate.take(events) if events else []) + self._gate.settle()
         self._attempt = None
         self._attempts.append(current)
         actions = self._conclude(current, out)
@@ -255,7 +214,7 @@ class Engine:
         if current.failure is not None:
             return self._failed(current, current.failure)
         if self._gate.passed:
-            if not phase.emulates and any(self._was_text(current)):
+            if not phase.emulates and self._was_text(current):
                 self._warn(RESCUED)
             return self._done(current)
         reply = current.reply()
@@ -298,10 +257,10 @@ class Engine:
         asked = self._request.tool_choice.demands and current.phase.reads in ("answer", "envelope")
         return asked and current.reason not in ("length", "content_filter")
 
-    def _was_text(self, current: _Attempt) -> list[bool]:
-        return [
-            candidate.dialect != "native" for candidate in current.reply().candidates if candidate.verdict == "call"
-        ]
+    def _was_text(self, current: _Attempt) -> bool:
+        """Whether a call stood in the text of the answer."""
+        judged = [event.candidate for event in current.events if type(event) is Judged]
+        return any(each.verdict == "call" and each.dialect != "native" for each in judged)
 
     def _fault(self, current: _Attempt, reply: Reply, out: list[Event]) -> Fault | None:
         """What is wrong with an answer of which no call has left."""
@@ -312,8 +271,10 @@ class Engine:
             thought = self._thought(current.phase, reply)
             out.extend(thought)
             current.events += thought
-            candidates = (*reply.candidates, *(each.candidate for each in thought))
-            said = msgspec.structs.replace(reply, calls=(), candidates=candidates)
+            said = reply
+            if thought or reply.calls:
+                candidates = (*reply.candidates, *(each.candidate for each in thought))
+                said = msgspec.structs.replace(reply, calls=(), candidates=candidates)
             fault = diagnose(said, choice, self._asking.offered)
             fault = fault or self._empty(current, reply)
             if fault is not None:
@@ -382,7 +343,7 @@ class Engine:
         untouched = not current.raw and not current.events
         following = self._following(phase.unsupported)
         refused = failure.status in _REFUSING and "tool" in f"{failure.message} {failure.body}".lower()
-        if following and untouched and refused and self._request.options.n == 1:
+        if following and untouched and refused:
             return [Emit([Noted(Note("native_unsupported", failure.message[:_SHOWN]))]), *self._enter(following)]
         conceded = concession(failure, current.request, self._plan.profile) if phase.emulates and untouched else None
         if conceded is not None:
@@ -445,13 +406,13 @@ class Engine:
     def _ask(self, phase: Phase, request: Request, text: TextPolicy) -> list[Action]:
         number = len(self._attempts) + 1
         self._gate.begin(text)
-        self._attempt = _Attempt(number, phase, request, self._reading(phase))
+        self._attempt = _Attempt(number, phase, request, self._reading(phase, whole=not request.stream))
         fresh = [Noted(note) for note in self._asking.notes[self._reply_notes :]]
         self._reply_notes += len(fresh)
         asking: list[Action] = [Ask(number, request)]
         return [Emit(list(fresh)), *asking] if fresh else asking
 
-    def _reading(self, phase: Phase) -> Reading:
+    def _reading(self, phase: Phase, *, whole: bool) -> Reading:
         if phase.reads == "relay":
             return Relay()
         asking, policy = self._asking, self._plan.policy
@@ -466,7 +427,13 @@ class Engine:
         scan = not native or self._plan.rescue
         thinking = not scan and self._plan.profile.leaks
         return Answer(
-            asking.readable, policy, nonce=self._nonce(phase), untrusted=untrusted, scan=scan, thinking=thinking
+            asking.readable,
+            policy,
+            nonce=self._nonce(phase),
+            untrusted=untrusted,
+            scan=scan,
+            thinking=thinking,
+            whole=whole,
         )
 
     # ---- the end

@@ -187,10 +187,10 @@ def fold(events: Iterable[Event]) -> Reply:
     Raises:
         UsageError: what is in it are no events.
     """
-    require(events, Iterable, "`events`", "events")
+    if events.__class__ is not list:
+        require(events, Iterable, "`events`", "events")
     folder = _Folder()
-    for event in events:
-        folder.add(event)
+    folder.add(events)
     return folder.reply()
 
 
@@ -218,18 +218,19 @@ class _Folder:
         self._finish: FinishReason = "unknown"
         self._failure: Failure | None = None
 
-    def add(self, event: Event) -> None:
-        # Nearly all events of a stream are of the first two kinds, and every answer holds the others.
-        if isinstance(event, TextDelta):
-            self._text.append(event.text)
-        elif isinstance(event, CallArgs):
-            self._opened(event.index).fragments.append(event.fragment)
-        elif isinstance(event, UsageSeen):
-            self._usage = event.usage
-        elif isinstance(event, Finish):
-            self._finish = event.reason
-        else:
-            self._add_rarer(event)
+    def add(self, events: Iterable[Event]) -> None:
+        for event in events:
+            # Nearly all events of a stream are of the first two kinds, and every answer holds the others.
+            if isinstance(event, TextDelta):
+                self._text.append(event.text)
+            elif isinstance(event, CallArgs):
+                self._opened(event.index).fragments.append(event.fragment)
+            elif isinstance(event, UsageSeen):
+                self._usage = event.usage
+            elif isinstance(event, Finish):
+                self._finish = event.reason
+            else:
+                self._add_rarer(event)
 
     def _add_rarer(self, event: ReasoningDelta | CallStart | CallEnd | Judged | Noted | OpaqueSeen | Failure) -> None:
         match event:
@@ -269,11 +270,12 @@ class _Folder:
         self._calls[end.index] = ToolCall(call.name, arguments, call.id, end.notes)
 
     def reply(self) -> Reply:
-        complete = not self._open and not any(note.code in INCOMPLETE_NOTES for note in self._notes)
+        cut = self._notes and any(note.code in INCOMPLETE_NOTES for note in self._notes)
+        complete = not self._open and not cut
         return Reply(
             text="".join(self._text),
             reasoning="".join(self._reasoning),
-            calls=tuple(self._calls[index] for index in sorted(self._calls)),
+            calls=tuple(self._calls[index] for index in sorted(self._calls)) if self._calls else (),
             candidates=tuple(self._candidates),
             notes=tuple(self._notes),
             complete=complete,

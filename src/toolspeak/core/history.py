@@ -12,29 +12,39 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping
+from functools import lru_cache
 from operator import is_
 from typing import Literal
 
 import msgspec
 
 from ..dialects.table import dialect as dialect_row
-from .few_shot import template_text
-from .model import JSONObject, Media, Message, Note, Part, TextPart, Tool, ToolCall, ToolResult
-from .neutral import fenced, joined, json_text, neutralise, one_line, result_text, shortened, shown_name, written
+from .model import JSONObject, Media, Message, Note, Part, Role, TextPart, ToolCall, ToolResult
+from .prompts.few_shot import template_text
+from .prompts.neutral import (
+    fenced,
+    joined,
+    json_text,
+    neutralise,
+    one_line,
+    result_text,
+    shortened,
+    shown_name,
+    written,
+)
+from .prompts.past import has_tool_history
 
 __all__ = [
     "MEDIA_KINDS",
     "Projected",
     "cached_to",
     "decision_messages",
-    "has_tool_history",
     "nonce_is_free",
     "plain",
     "project",
     "results_of",
     "since_last_user",
     "stop_sequences",
-    "tools_of_history",
     "untrusted_texts",
     "without_media",
     "without_system",
@@ -53,6 +63,8 @@ _MAX_LABEL = 160
 _OTHERS = ("user", "tool")
 #: The note with which protocols mark a past call whose arguments are cut or no object; it is told without any.
 _INVALID = "arguments_invalid"
+#: What is set apart in the words of each role; those of the system are the caller's own.
+_LEVELS: dict[Role, Literal["turns", "own"]] = {"user": "turns", "assistant": "own", "tool": "turns"}
 _DECIDE = "Which tools, if any, are called next? Reply with the JSON document only."
 #: The one word for this in every protocol's `extra`.
 _CACHE = "cache_control"
@@ -92,6 +104,8 @@ def project(
         max_result: how many characters of one result the model sees.
     """
     dialect_row(dialect)
+    if _is_told(messages, nonce):
+        return Projected(messages)
     return _Teller(
         lambda calls: written(dialect, calls, nonce),
         lambda content: result_text(dialect, content, nonce),
@@ -106,7 +120,23 @@ def plain(
     messages: tuple[Message, ...], *, media: Container[str] = MEDIA_KINDS, max_result: int = MAX_RESULT_CHARS
 ) -> Projected:
     """The conversation in prose: what was called and what came back, in no form that invites a call."""
+    if _is_told(messages, None):
+        return Projected(messages)
     return _Teller(_in_prose, fenced, _ANSWER, None, media, max_result).tell(messages)
+
+
+def _is_told(messages: tuple[Message, ...], nonce: str | None) -> bool:
+    """Whether the conversation can be told as it is: words only, and nothing in them that must be set apart."""
+    if has_tool_history(messages):
+        return False
+    for message in messages:
+        if message.role == "system":
+            continue
+        level = _LEVELS[message.role]
+        for part in message.parts:
+            if type(part) is not TextPart or neutralise(part.text, level, nonce) != part.text:
+                return False
+    return True
 
 
 def _in_prose(calls: tuple[ToolCall, ...]) -> str:
@@ -171,7 +201,7 @@ class _Teller:
     def _without_calls(self, message: Message) -> Message:
         parts = message.parts
         if message.role != "system":
-            parts = self._parts(message, "own" if message.role == "assistant" else "turns")
+            parts = self._parts(message, _LEVELS[message.role])
         if message.calls and message.role == "assistant":
             text = self._calls(self._writable(message.calls))
             parts = joined((*parts, TextPart(f"\n\n{text}" if parts else text)))
@@ -346,6 +376,8 @@ def decision_messages(
 
 def without_media(messages: tuple[Message, ...], media: Container[str]) -> Projected:
     """The conversation as it is, with a line of text for each thing that the model does not take."""
+    if not any(map(_shows_media, messages)):
+        return Projected(messages)
     notes: dict[Note, None] = {}
 
     def taken(part: Part) -> bool:
@@ -370,6 +402,11 @@ def without_media(messages: tuple[Message, ...], media: Container[str]) -> Proje
         return msgspec.structs.replace(message, parts=parts, results=results)
 
     return Projected(tuple(map(message_of, messages)), tuple(notes))
+
+
+def _shows_media(message: Message) -> bool:
+    shown = [part for result in message.results for part in result.parts] if message.results else ()
+    return any(isinstance(part, Media) for part in (*message.parts, *shown))
 
 
 def cached_to(messages: tuple[Message, ...], stable: str) -> tuple[Message, ...]:
@@ -407,11 +444,6 @@ def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 # ---- questions about a conversation
 
 
-def has_tool_history(messages: tuple[Message, ...]) -> bool:
-    """Whether a call or a result stands in the conversation."""
-    return any(message.calls or message.results or message.role == "tool" for message in messages)
-
-
 def since_last_user(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     """What came after the user last said something. A message that only brings results says nothing."""
     for at in range(len(messages) - 1, -1, -1):
@@ -420,16 +452,6 @@ def since_last_user(messages: tuple[Message, ...]) -> tuple[Message, ...]:
             # Results that the user brought along with words were there before the words.
             return messages[at + 1 :]
     return messages
-
-
-def tools_of_history(messages: tuple[Message, ...]) -> tuple[Tool, ...]:
-    """Tools that take whatever was passed to them before, in the order of their first calls."""
-    seen: dict[str, dict[str, JSONObject]] = {}
-    for message in messages:
-        for call in message.calls:
-            keys = seen.setdefault(call.name, {})
-            keys.update({key: {} for key in call.arguments})
-    return tuple(Tool(name, parameters={"type": "object", "properties": keys}) for name, keys in seen.items() if name)
 
 
 def untrusted_texts(messages: tuple[Message, ...]) -> tuple[str, ...]:
@@ -462,5 +484,10 @@ def nonce_is_free(nonce: str, messages: tuple[Message, ...]) -> bool:
 
 def stop_sequences(dialect: str) -> tuple[str, ...]:
     """Where an answer in this dialect can be stopped: at a result that the model begins to invent."""
-    opener = dialect_row(dialect).result[0].strip().removesuffix(">").removesuffix(":")
+    return _stops_at(dialect_row(dialect).result[0])
+
+
+@lru_cache(maxsize=128)  # more than there are dialects
+def _stops_at(mark: str) -> tuple[str, ...]:
+    opener = mark.strip().removesuffix(">").removesuffix(":")
     return (f"\n{opener}", f"\n{_LABEL}")

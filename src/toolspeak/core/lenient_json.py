@@ -9,8 +9,8 @@ It is handed a buffer and a position and says how far it got; what it could not 
 buffer, never more than `LOOKAHEAD` characters or one key. So time is linear and a chunk boundary cannot
 change the result.
 
-Above: `dialects`, `reader`. Below: `lenient_plain`, `lenient_keys`, `lenient_closers`,
-`lenient_words`, `lenient_strings`, `lenient_frames`, each of which adds some states to the one before.
+Above: `dialects`, `reader`. Below: `lenient.plain`, `lenient.keys`, `lenient.closers`,
+`lenient.words`, `lenient.strings`, `lenient.frames`, each of which adds some states to the one before.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import re
 from collections.abc import Callable
 from typing import ClassVar
 
-from .lenient_frames import MAX_DEPTH, MAX_REPAIRS, MAX_SIZE, Kind, State
-from .lenient_keys import Keys
-from .lenient_plain import Plain
-from .lenient_strings import MORE
-from .lenient_tokens import (
+from .lenient.frames import MAX_DEPTH, MAX_REPAIRS, MAX_SIZE, Kind, State
+from .lenient.keys import Keys
+from .lenient.plain import Plain
+from .lenient.strings import MORE
+from .lenient.tokens import (
     ARRAY,
     END_ARRAY,
     END_OBJECT,
@@ -38,7 +38,7 @@ from .lenient_tokens import (
     Token,
     Writer,
 )
-from .lookahead import CLOSERS, COLONS, COMMAS, OPENERS, QUOTES, begins
+from .reading.lookahead import CLOSERS, COLONS, COMMAS, OPENERS, QUOTES, begins
 
 __all__ = [
     "ARRAY",

@@ -12,11 +12,11 @@ from ..dialects.marks import Marks
 from ..dialects.table import marks_of
 from ..errors import UsageError
 from . import scanner
-from .desk import Desk
 from .events import Reply, fold
 from .evidence import Policy
-from .markup import unescape
 from .model import JSONValue, Tool, require, tools_from
+from .reading.desk import Desk
+from .reading.markup import unescape
 
 __all__ = ["Scanner", "desk_for", "parse"]
 

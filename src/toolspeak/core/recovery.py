@@ -12,33 +12,18 @@ control tokens set apart. Above: `asking`, `engine`, `trace`. Below: `desk`, `ev
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
-
-import msgspec
 
 from ..errors import SchemaError
-from .desk import ALWAYS_SIDE_EFFECTS
 from .events import Candidate, Reply
 from .model import Tool, ToolChoice
-from .neutral import neutralise, one_line, shown_name
+from .printable import printable
+from .prompts.neutral import neutralise, one_line, shown_name
+from .reading.desk import ALWAYS_SIDE_EFFECTS
 from .refusals import Category, classify
 from .schema import ArgumentSchema
+from .turns.faults import Fault, FaultKind
 
 __all__ = ["Fault", "FaultKind", "diagnose", "instruction"]
-
-FaultKind = Literal[
-    "refusal",
-    "described",
-    "permission",
-    "bad_arguments",
-    "unknown_tool",
-    "truncated",
-    "in_reasoning",
-    "no_call",
-    "too_many",
-    "bad_format",
-    "empty",
-]
 
 #: A detail is for a person's eye as well as the model's: long enough for several problems, too short for a document.
 MAX_DETAIL = 600
@@ -46,16 +31,6 @@ MAX_DETAIL = 600
 MAX_NAMES = 24
 #: The answer was cut off or withheld by the upstream: asking again would give the same.
 _FINAL_REASONS = frozenset({"length", "content_filter", "error"})
-
-
-class Fault(msgspec.Struct, frozen=True):
-    """Why an answer will not do."""
-
-    kind: FaultKind
-    #: What to tell the model, and whoever asks why there was no call.
-    detail: str = ""
-    #: The tool that it is about.
-    name: str = ""
 
 
 # --------------------------------------------------------------------------------------------- diagnosis
@@ -205,8 +180,7 @@ _CHECKS: dict[str, _Check] = {
 
 def _quoted(text: str) -> str:
     """Foreign words in a message: one line, shortened, nothing in it that a template or a reader would obey."""
-    printable = "".join(char if char.isprintable() else " " for char in text[: MAX_DETAIL * 4])
-    return neutralise(one_line(printable, MAX_DETAIL), "own")
+    return neutralise(one_line(printable(text[: MAX_DETAIL * 4], " "), MAX_DETAIL), "own")
 
 
 # ------------------------------------------------------------------------------------------ instruction

@@ -20,6 +20,7 @@ server's own loop. Below: `round_calls`, `record`, `expansion`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -27,11 +28,11 @@ import msgspec
 from ..errors import UsageError
 from .events import Reply
 from .expansion import messages_of
-from .history import has_tool_history
 from .model import Message, Note, TextPart, Tool, ToolCall, ToolChoice, ToolResult, Usage
+from .prompts.past import has_tool_history
 from .record import Answer, AnswerStatus, CallRecord, Entry, Round, answered
-from .round_calls import Judge, answered_with, key_of, settles, unmarked, unsure
-from .trace import TracedReply
+from .round_calls import Judge, Unsure, answered_with, key_of, unmarked
+from .turns.trace import TracedReply
 
 __all__ = [
     "Action",
@@ -138,6 +139,8 @@ class Planned(msgspec.Struct, frozen=True):
     key: str
     #: It may have been carried out before: somebody has to consent.
     again: bool = False
+    #: Another call of its tool may have been carried out, and this may be the same in other words.
+    beside: bool = False
 
 
 class Execute(msgspec.Struct, frozen=True):
@@ -158,6 +161,8 @@ class Execute(msgspec.Struct, frozen=True):
             return "it may have been carried out before it was interrupted"
         if planned.side_effects and self.tainted and self.unmarked:
             return "it changes something, foreign text was read, and the call has no mark that tells it from that"
+        if planned.beside:
+            return "a call of this tool was interrupted and may have been carried out, and this may be the same again"
         return ""
 
 
@@ -205,7 +210,7 @@ class Rounds:
         self._tainted = tainted or has_tool_history(self._history)
         self._began = now
         self._ids = {call.id for message in self._history for call in message.calls}
-        self._unsure = unsure(entries)
+        self._unsure = Unsure(entries, self._tools)
         self._state: _State = "new"
         self._rounds: list[Round] = []
         self._shown: list[Round] = []  # as the model sees them
@@ -247,8 +252,7 @@ class Rounds:
         before = self._records[ran.result.id]
         record = msgspec.structs.replace(before, state="finished", result=ran.result, seconds=ran.seconds)
         self._records[ran.result.id] = record
-        if settles(record):
-            self._unsure.pop(key_of(record.call), None)
+        self._unsure.settle(record)
         if ran.final and self._final is None:
             self._final = ran.result.content
 
@@ -306,8 +310,9 @@ class Rounds:
             self._notes += reply.notes
 
     def _planned(self, record: CallRecord) -> Planned:
-        key = self._unsure.get(key_of(record.call))
-        return Planned(record.call, record.side_effects, key or record.call.id, again=key is not None)
+        call, first = record.call, self._unsure.first_id(record.call)
+        beside = first is None and record.side_effects and self._unsure.has(call.name)
+        return Planned(call, record.side_effects, first or call.id, first is not None, beside)
 
     # ---- calls
 
@@ -315,11 +320,13 @@ class Rounds:
         """The calls of a reply that are ours, those that must not run with the reason as their result."""
         calls = [msgspec.structs.replace(call, id=self._fresh(call.id)) for call in reply.calls]
         self._handed = tuple(filter(self._judge.is_foreign, calls))
-        records = [self._judge.record(call) for call in calls if not self._judge.is_foreign(call)]
-        for name, why in self._judge.refused(reply):
-            call = ToolCall(name, {}, self._fresh(""))
-            records.append(answered_with(CallRecord(call), why))
-        return records
+        places = [
+            (2 * at + 1, self._judge.record(call)) for at, call in enumerate(calls) if not self._judge.is_foreign(call)
+        ]
+        for at, call, why in self._judge.refused(reply):
+            record = CallRecord(msgspec.structs.replace(call, id=self._fresh("")))
+            places.append((2 * at, answered_with(record, why)))
+        return [record for _, record in sorted(places, key=itemgetter(0))]
 
     def _fresh(self, given: str) -> str:
         """An id that no call of the conversation has."""

@@ -14,14 +14,14 @@ import re
 from collections.abc import Callable
 from typing import ClassVar
 
-from .desk import Desk
 from .events import Event, ReasoningDelta, TextDelta
-from .literals import has_surrogate, replace_surrogates
-from .markup import MORE, has_word, lex_name, lex_tag
 from .model import require
-from .seam import NONE, MarkTable, Opening, Reader, Role, Run
-from .standing import Standing
-from .tails import MAX_TAIL, behind_last
+from .reading.desk import Desk
+from .reading.literals import has_surrogate, replace_surrogates
+from .reading.markup import MORE, has_word, lex_head, lex_tag, read_head
+from .reading.seam import MAX_WAIT, NONE, MarkTable, Opening, Reader, Role, Run
+from .reading.standing import Standing
+from .reading.tails import MAX_TAIL, behind_last
 
 __all__ = ["Scanner"]
 
@@ -32,7 +32,7 @@ MAX_FENCE_LINE = 120
 #: So many candidates that were none: the text is not about calls, and each attempt costs time.
 MAX_REJECTED = 2000
 #: Nobody means so many calls in one answer; each costs time here, and more where it is carried out.
-MAX_CALLS = 20_000
+MAX_CALLS = 2048
 
 _NOT_PLAIN = re.compile(r"[<`{\[\]✿\n\ud800-\udfff]").search
 _PLAIN = re.compile(r"[^<`{\[\]✿\n\ud800-\udfff]*+").fullmatch
@@ -43,6 +43,8 @@ _FENCE_LINE = re.compile(r"(`{3,32}+|~{3,32}+)([^\n]{0,120}+)(?:\n|\Z)").match
 _FENCE_BEGUN = re.compile(r"`{1,2}|~{1,2}|(?:`{3,32}+|~{3,32}+)[^\n]{0,120}+").fullmatch
 _MAY_BEGIN_JSON = frozenset({"{", "[", " ", "\t", "\r", "\n"})
 _TICKS = re.compile(r"`+").match
+#: Marks that a name and another mark follow.
+_LONG = frozenset({"|open|", "|close|"})
 
 
 class Scanner(Standing):
@@ -52,6 +54,7 @@ class Scanner(Standing):
         super().__init__(desk)
         self._table = table
         self._find_place = table.place
+        self._meaning = table.meaning
         self._state: Callable[[str, int, bool], int] = self._text
         self._unread = ""
         self._run: Run | None = None
@@ -85,13 +88,15 @@ class Scanner(Standing):
             return self._feed(self._unread + chunk)
         if run.stops(chunk) is None and not self._unread and 0 < (size := len(chunk)) <= run.left:
             run.left -= size
-            return [run.take(chunk)]
+            event = run.take(chunk)
+            return [event] if event is not None else self._keep(chunk)
         text = self._unread + chunk
         if len(text) <= run.left:
             if run.accepts(text) is not None:
                 return self._pass(run, text, "")
-            if text[-1] in run.waits and run.accepts(text[:-1]) is not None:
-                return self._pass(run, text[:-1], text[-1])
+            sure = run.sure(text)
+            if 0 < len(text) - len(sure) <= MAX_WAIT and run.accepts(sure) is not None:
+                return self._pass(run, sure, text[len(sure) :])
         self._run = None
         run.end()
         return self._feed(text)
@@ -108,8 +113,17 @@ class Scanner(Standing):
     def _pass(self, run: Run, text: str, rest: str) -> list[Event]:
         """The short way: `text` needs no reading, `rest` waits for what follows it."""
         self._unread = rest
+        if not text:
+            return []
         run.left -= len(text)
-        return [run.take(text)] if text else []
+        event = run.take(text)
+        return [event] if event is not None else self._keep(text)
+
+    def _keep(self, chunk: str) -> list[Event]:
+        """A chunk of a candidate of which nothing has gone out: it may still turn out to be text."""
+        if self._desk.commits == self._commits:
+            self._raw.append(chunk)
+        return []
 
     def close(self) -> list[Event]:
         """The text is over: the last events."""
@@ -177,9 +191,10 @@ class Scanner(Standing):
         if self._fresh:
             if buf[pos] in _SPACES:
                 return self._blank(buf, pos)
-            found = self._line_start(buf, pos, final) if self._line_begins else NONE
-            if found != NONE:
-                return found
+            if self._line_begins and buf[pos] != "<":
+                found = self._line_start(buf, pos, final)
+                if found != NONE:
+                    return found
             if buf[pos] in "{[":
                 return self._bracket(buf, pos, final)
         end = self._next_mark(buf, pos)
@@ -208,10 +223,10 @@ class Scanner(Standing):
             at = place.start()
             if buf[at] != "<":
                 return at
-            name, closing, end = lex_name(buf, at)
-            if end == len(buf):
+            head = lex_head(buf, at)
+            if at + len(head) == len(buf):
                 return at
-            meaning = self._table.tag(name, closing)
+            meaning = self._meaning(head)
             if meaning is not None and not self._dull(meaning[0]):
                 return at
             at += 1
@@ -299,27 +314,31 @@ class Scanner(Standing):
     # ---- marks
 
     def _angle(self, buf: str, pos: int, final: bool) -> int:
-        name, closing, end = lex_name(buf, pos)
-        if name.startswith("!--"):
+        head = lex_head(buf, pos)
+        end = pos + len(head)
+        meaning = self._meaning(head)
+        if meaning is not None and meaning[0] == "comment":
             return self._begin_comment(buf, pos)
         if end == len(buf) and not final:
-            return MORE if self._table.may_become_tag(name) else self._plain(buf, pos)
+            return MORE if self._table.may_become_tag(read_head(head)[0]) else self._plain(buf, pos)
         if self._fence.startswith("<") and buf.startswith(self._fence, pos):
             self._fence = ""
-        meaning = self._table.tag(name, closing)
         if meaning is None or self._dull(meaning[0]):
             return self._plain(buf, pos)
-        if buf[end : end + 1] == ">" and name not in ("|open|", "|close|"):
+        if buf[end : end + 1] == ">" and read_head(head)[0] not in _LONG:
             return self._act(*meaning, buf, pos, end + 1)
+        return self._long_tag(read_head(head)[0], *meaning, buf, pos, final)
+
+    def _long_tag(self, name: str, role: Role, opening: Opening | None, buf: str, pos: int, final: bool) -> int:
+        """A tag with attributes, or one of which the name is a part only."""
         tag = lex_tag(buf, pos, final)
         if tag == MORE:
             return MORE
         if isinstance(tag, int):
             self._rejected += 1
             return self._plain(buf, pos)
-        if name in ("|open|", "|close|"):
-            meaning = self._table.tag(name + tag.name, False) or meaning
-        role, opening = meaning
+        if name in _LONG:
+            role, opening = self._table.tag(name + tag.name, False) or (role, opening)
         opening = self._table.named(opening, tag) if opening is not None and tag.attributes else opening
         return self._act(role, opening, buf, pos, tag.end)
 

@@ -13,16 +13,14 @@ from functools import lru_cache
 import msgspec
 
 from ..errors import SchemaError
-from .alignment import align
-from .json_values import ParseText, fault, fold_key, strict_json
-from .model import JSONValue, Note
-from .problems import explain
-from .subschema import ANY, OBJECT, Document, Subschema, cut, join_all, meet_all
+from .model import MAX_SCHEMA_BYTES, JSONValue, Note
+from .schemas.alignment import align
+from .schemas.json_values import ParseText, fault, fold_key, strict_json
+from .schemas.problems import explain
+from .schemas.subschema import ANY, OBJECT, Document, Subschema, cut, join_all, meet_all
 
 __all__ = ["Aligned", "ArgumentSchema"]
 
-#: Coding agents send up to 75 kB for all their tools together; one schema of this size compiles in 0.3 s.
-MAX_SCHEMA_BYTES = 256 * 1024
 #: Compiled schemas kept: some twenty agents with twenty-five tools each. Large ones get few places, so that the
 #: sources kept stay below 20 MiB in all whatever clients send.
 CACHED_SCHEMAS = 512
@@ -68,6 +66,7 @@ class ArgumentSchema:
         self.live_strings = None if parameters is None else _live_strings(plain) if self.piecewise else ANY
         #: The top-level properties, in the order in which they are declared.
         self.names = tuple(self._root.names)
+        self._wanted: dict[str, frozenset[str]] = {}  # what has been asked before
         self._required = frozenset(fold_key(name) for node in self._root.in_place for name in node.required)
 
     @staticmethod
@@ -106,6 +105,14 @@ class ArgumentSchema:
 
     def wants(self, name: str) -> frozenset[str]:
         """The JSON types a top-level property may have; empty: unknown, or anything."""
+        if not self.knows(name):
+            return ANY
+        wanted = self._wanted.get(name)
+        if wanted is None:
+            wanted = self._wanted[name] = self._types_of(name)
+        return wanted
+
+    def _types_of(self, name: str) -> frozenset[str]:
         certain = [node.prop(name).wanted for node in self._root.conjuncts if name in node.table("properties")]
         possible = [node.prop(name).wanted for node in self._root.in_place if name in node.table("properties")]
         return meet_all(certain) if certain else join_all(possible)

@@ -11,10 +11,10 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from ..dialects.table import render_calls
 from .capability import Capabilities, Capability, Found, Profile, capabilities, checked, split_model
 from .evidence import Policy
-from .model import Message, Request, Tool, ToolCall, require
+from .model import Request, Tool, ToolCall, require
+from .prompts.past import has_tool_history
 
 __all__ = [
     "DEFAULT_CONTRACT_BUDGET",
@@ -128,6 +128,12 @@ class Strategy(msgspec.Struct, frozen=True):
     why: str
 
 
+#: The rule of requests without tools and without a past that has some.
+_NO_TOOLS = "no_tools"
+#: Kinds of tools that can be asked for by text.
+_FUNCTIONS = ("function", "custom")
+
+
 class _Way(NamedTuple):
     """The decision itself; the rest of a plan follows from settings and profile."""
 
@@ -138,16 +144,57 @@ class _Way(NamedTuple):
     rescue: bool = False
 
 
+class _Situation(NamedTuple):
+    """All that a plan depends on of a request."""
+
+    tools: bool
+    #: One of them is a function, which a prompt can teach.
+    functions: bool
+    #: Calls or results stand in the conversation.
+    history: bool
+    choice: str
+    demands: bool
+    stream: bool
+
+
+#: Plans that were made, by what they depend on; settings and findings by their identity, which each plan's row keeps
+#: theirs. A server has a few for each model.
+_made: dict[tuple[int, int, _Situation], tuple[Found, Settings, Plan]] = {}
+_MOST_MADE = 1024
+
+
 def plan(request: Request, found: Found, settings: Settings) -> Plan:
     """What to do with a request. Tools recovered from earlier turns stand in it like any others."""
+    situation = _situation(request)
+    key = (id(found), id(settings), situation)
+    made = _made.get(key)
+    if made is None:
+        if len(_made) >= _MOST_MADE:
+            _made.clear()
+        made = _made[key] = (found, settings, _plan(situation, found, settings))
+    return made[2]
+
+
+def _situation(request: Request) -> _Situation:
+    tools, choice = request.tools, request.tool_choice
+    history = has_tool_history(request.messages)
+    return _Situation(bool(tools), _functions(tools), history, choice.mode, choice.demands, request.stream)
+
+
+def _functions(tools: tuple[Tool, ...]) -> bool:
+    return bool(tools) and (tools[0].kind in _FUNCTIONS or any(tool.kind in _FUNCTIONS for tool in tools))
+
+
+def _plan(situation: _Situation, found: Found, settings: Settings) -> Plan:
     profile = found.profile
-    way = _way(request, found, settings)
+    way = _way(situation, found, settings)
     spoken = settings.dialect if settings.dialect not in ("", "auto") else profile.dialect
-    marks = _marks(spoken, settings, profile)
+    # Where no tool is spoken of there is nothing to mark, and no need to know what the dialect looks like.
+    marks = "fixed" if way.rule == _NO_TOOLS else _marks(spoken, settings, profile)
     unmarked = "" if settings.marks in ("auto", marks) else "; the dialect has no place for the nonce asked for"
     alone = "; one call at a time, since the model garbles a second one"
     single = "" if profile.parallel or way.kind in ("pass", "plain") else alone
-    demanding = not request.stream or request.tool_choice.demands
+    demanding = not situation.stream or situation.demands
     return Plan(
         kind=way.kind,
         second=way.second,
@@ -159,51 +206,51 @@ def plan(request: Request, found: Found, settings: Settings) -> Plan:
         profile=profile if settings.constrain else msgspec.structs.replace(profile, constraint=""),
         rescue=way.rescue and settings.rescue and profile.leaks,
         rule=way.rule,
-        why=way.why + unmarked + single,
+        why=way.why + (unmarked if way.rule != _NO_TOOLS else "") + single,
     )
 
 
-def _way(request: Request, found: Found, settings: Settings) -> _Way:
-    if not request.tools and not any(map(_tells_of_tools, request.messages)):
-        return _Way("pass", "no_tools", "there are no tools, now or earlier: nothing is touched")
+def _way(asked: _Situation, found: Found, settings: Settings) -> _Way:
+    if not asked.tools and not asked.history:
+        return _Way("pass", _NO_TOOLS, "there are no tools, now or earlier: nothing is touched")
     if settings.chat_only:
         return _Way("plain", "chat_only", "chat only: tools are taken away")
     match settings.mode:
         case "off":
             return _Way("pass", "mode.off", "mode is off: the request goes up as it is")
         case "fallback":
-            return _fallback(request, found, settings)
+            return _fallback(asked, found, settings)
         case "force":
-            return _emulated(request, found, settings, "mode.force", "mode is force")
+            return _emulated(asked, found, settings, "mode.force", "mode is force")
         case "auto" if found.profile.capability == "none":
-            return _emulated(request, found, settings, found.rule, f"no native calling: {found.why}")
-        case "auto" if request.tool_choice.demands and not found.profile.required and _functions(request):
+            return _emulated(asked, found, settings, found.rule, f"no native calling: {found.why}")
+        case "auto" if asked.demands and not found.profile.required and asked.functions:
             why = "a call is demanded, and natively that is not enforced"
-            return _emulated(request, found, settings, "required", why)
+            return _emulated(asked, found, settings, "required", why)
         case _:
             why = f"native calling ({found.profile.capability}): {found.why}"
-            return _Way("native", found.rule, why, rescue=_may_call(request))
+            return _Way("native", found.rule, why, rescue=asked.choice != "none" and asked.functions)
 
 
-def _fallback(request: Request, found: Found, settings: Settings) -> _Way:
+def _fallback(asked: _Situation, found: Found, settings: Settings) -> _Way:
     """Native first; what cannot end in a call needs nothing behind it."""
-    if not request.tools:
+    if not asked.tools:
         return _Way("native", "history_only", "mode is fallback, but the request carries no tools")
-    if request.tool_choice.mode == "none":
+    if asked.choice == "none":
         return _Way("native", "choice.none", "mode is fallback, but no call is allowed")
-    if not _functions(request):
+    if not asked.functions:
         return _Way("native", "no_functions", "mode is fallback, but no tool is a function")
     kind, note = _emulation(settings, found.profile, "decision")
     why = f"mode is fallback: native first, then {kind} when no call comes{note}"
     return _Way("fallback", _UNCONSTRAINED if note else "mode.fallback", why, second=kind, rescue=True)
 
 
-def _emulated(request: Request, found: Found, settings: Settings, rule: str, why: str) -> _Way:
-    if not request.tools:
+def _emulated(asked: _Situation, found: Found, settings: Settings, rule: str, why: str) -> _Way:
+    if not asked.tools:
         return _Way("plain", "history_only", "earlier calls are told as text; there are no tools to offer")
-    if request.tool_choice.mode == "none":
+    if asked.choice == "none":
         return _Way("plain", "choice.none", "no call is allowed, so tools are left out")
-    if not _functions(request):
+    if not asked.functions:
         return _Way("plain", "no_functions", "no tool is a function, and only those can be asked for by text")
     kind, note = _emulation(settings, found.profile, "inline")
     return _Way(kind, _UNCONSTRAINED if note else rule, f"{why}{note}")
@@ -222,18 +269,6 @@ def _emulation(settings: Settings, profile: Profile, default: Emulation) -> tupl
     return wanted, ""
 
 
-def _functions(request: Request) -> bool:
-    return any(tool.kind in ("function", "custom") for tool in request.tools)
-
-
-def _may_call(request: Request) -> bool:
-    return request.tool_choice.mode != "none" and _functions(request)
-
-
-def _tells_of_tools(message: Message) -> bool:
-    return message.role == "tool" or bool(message.calls or message.results)
-
-
 def _marks(spoken: str, settings: Settings, profile: Profile) -> Literal["nonce", "fixed"]:
     wanted = settings.marks if settings.marks != "auto" else profile.marks
     return "fixed" if wanted == "fixed" or not _carries_nonce(spoken) else "nonce"
@@ -242,6 +277,9 @@ def _marks(spoken: str, settings: Settings, profile: Profile) -> Literal["nonce"
 @cache
 def _carries_nonce(name: str) -> bool:
     """Whether the dialect has a place for a nonce: writing a call with one makes a difference."""
+    # Imported here: what is not asked for tools speaks no dialect.
+    from ..dialects.table import render_calls
+
     calls = [ToolCall("f", {})]
     return render_calls(name, calls, "k7q2xm") != render_calls(name, calls)
 

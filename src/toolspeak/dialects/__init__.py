@@ -2,5 +2,5 @@
 
 `marks` holds the tables, `block` reads what stands behind a mark with the body grammars (`json_calls`,
 `named_calls`, `tag_calls`, `lines`), `render` writes calls and results. Above: `core.reader`. Below:
-`core.scanner`, `core.builder`, `core.lenient_json`, `core.markup`.
+`core.scanner`, `core.reading.builder`, `core.lenient_json`, `core.reading.markup`.
 """

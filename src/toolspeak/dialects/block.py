@@ -10,12 +10,12 @@ import re
 
 import msgspec
 
-from ..core.builder import CallBuilder
-from ..core.desk import Desk
 from ..core.evidence import Evidence
-from ..core.markup import MORE, Tag, lex_tag
-from ..core.quotes import LOOKAHEAD
-from ..core.seam import Opening, Progress, Run
+from ..core.reading.builder import CallBuilder
+from ..core.reading.desk import Desk
+from ..core.reading.markup import MORE, Tag, lex_tag
+from ..core.reading.quotes import LOOKAHEAD
+from ..core.reading.seam import Opening, Progress, Run
 from .bodies import Body, Context
 from .json_calls import JsonCalls, read_whole
 from .named_calls import NamedCall

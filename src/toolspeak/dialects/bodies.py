@@ -2,21 +2,21 @@
 
 A body reads one call (or a list of calls) inside a block and tells builders what it finds. It answers like
 every reader: how far it got, and whether it is done; most get there in steps. Above: the body grammars. Below:
-`core.builder`.
+`core.reading.builder`.
 """
 
 from __future__ import annotations
 
-from ..core.builder import CallBuilder
-from ..core.desk import Desk
 from ..core.events import CallArgs
 from ..core.evidence import Evidence
+from ..core.lenient.strings import RUN_STOPS
 from ..core.lenient_json import Transducer
-from ..core.lenient_strings import RUN_STOPS
-from ..core.lookahead import Answer
-from ..core.markup import MORE
-from ..core.seam import Progress, Run
-from ..core.whole import whole_object
+from ..core.reading.builder import CallBuilder
+from ..core.reading.desk import Desk
+from ..core.reading.lookahead import Answer
+from ..core.reading.markup import MORE
+from ..core.reading.seam import Progress, Run
+from ..core.reading.whole import whole_object
 
 __all__ = ["BODY_NAME", "ArgumentsBody", "Body", "Context", "Steps", "arguments_ahead"]
 
@@ -163,20 +163,28 @@ class ArgumentsBody(Body):
         self.state = "failed"
 
     def run(self) -> Run | None:
-        return live_run(self._json, self._builder)
+        return string_run(self._json, self._builder)
 
 
-def live_run(json: Transducer, builder: CallBuilder | None) -> Run | None:
-    """The shortcut through a string that flows from the model to the client."""
-    if builder is None or builder.state != "live" or builder.arguments is None or not builder.arguments.live:
-        return None
+def string_run(json: Transducer, builder: CallBuilder | None) -> Run | None:
+    """The shortcut through a string that flows from the model to the client, or is kept until it may."""
     accepts = json.plain_run()
-    if accepts is None:
+    if builder is None or accepts is None or builder.state not in ("live", "held"):
         return None
-    record, index = builder.arguments.record, builder.index
+    arguments = builder.arguments
+    assert arguments is not None  # its name is known
+    if builder.state == "live" and arguments.live:
+        record, index = arguments.record, builder.index
 
-    def pass_on(chunk: str) -> CallArgs:
-        record(chunk)
-        return CallArgs(index, chunk)
+        def pass_on(chunk: str) -> CallArgs:
+            record(chunk)
+            return CallArgs(index, chunk)
 
-    return Run(accepts, pass_on, json.room, "\\,", json.grow, RUN_STOPS)
+        return Run(accepts, pass_on, json.room, _sure, json.grow, RUN_STOPS)
+    keep = arguments.keep
+    return None if keep is None else Run(accepts, keep, json.room, _sure, json.grow, RUN_STOPS, silent=True)
+
+
+def _sure(chunk: str) -> str:
+    """A chunk of a string without what may be the beginning of an escape or of the next key."""
+    return chunk.rstrip("\\, ")

@@ -2,7 +2,7 @@
 
 Reads the tokens of the tolerant JSON reader and finds in them, by a table of key names, the name and the
 arguments of each call, also when the arguments come first. A plain call that came whole is read at once. Above:
-`block`. Below: `bodies`, `core.lenient_json`, `core.whole`.
+`block`. Below: `bodies`, `core.lenient_json`, `core.reading.whole`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Literal
 
 import msgspec
 
-from ..core.builder import CallBuilder
 from ..core.lenient_json import (
     ARRAY,
     END_ARRAY,
@@ -28,9 +27,10 @@ from ..core.lenient_json import (
     Token,
     Transducer,
 )
-from ..core.seam import Run
-from ..core.whole import whole_object
-from .bodies import Body, Context, live_run
+from ..core.reading.builder import CallBuilder
+from ..core.reading.seam import Run
+from ..core.reading.whole import whole_object
+from .bodies import Body, Context, string_run
 
 __all__ = ["ROLES", "JsonCalls", "read_whole"]
 
@@ -67,6 +67,8 @@ ROLES: dict[str, _Role] = {
 }
 #: Where tools are also declared, only the one spelling that no declaration uses counts.
 _CANONICAL: dict[str, _Role] = {"name": "name", "arguments": "arguments", "id": "meta"}
+#: A document, its list, a call and the object inside it are four; a brace that opens more of them is no call.
+_MAX_FRAMES = 8
 #: LangChain's way to say that no tool is needed.
 _FINAL_ANSWERS = frozenset({"Final Answer"})
 
@@ -178,7 +180,7 @@ class JsonCalls(Body):
         self.state = "failed"
 
     def run(self) -> Run | None:
-        return live_run(self._json, self._frames[-1].builder) if self._mode == "arguments" else None
+        return string_run(self._json, self._frames[-1].builder) if self._mode == "arguments" else None
 
     def _drain(self) -> None:
         tokens, self._json.tokens = self._json.tokens, []
@@ -299,6 +301,9 @@ class JsonCalls(Body):
         """A container begins where a call, a list of calls, or a value of a call may stand."""
         if not self._frames:
             self._frames.append(_Frame(is_list, None if is_list else self.context.builder()))
+            return
+        if len(self._frames) >= _MAX_FRAMES:
+            self._fail("not_a_call")
             return
         frame = self._frames[-1]
         if frame.is_list and not is_list:

@@ -9,15 +9,15 @@ import re
 
 import msgspec
 
-from ..core.arguments import to_json
-from ..core.builder import CallBuilder
-from ..core.desk import Desk
 from ..core.evidence import Evidence
 from ..core.lenient_json import END_OBJECT, KEY, OBJECT, SCALAR
-from ..core.lookahead import begins
-from ..core.markup import MORE
-from ..core.quotes import LOOKAHEAD
-from ..core.seam import Opening, Progress, Run
+from ..core.reading.arguments import to_json
+from ..core.reading.builder import CallBuilder
+from ..core.reading.desk import Desk
+from ..core.reading.lookahead import begins
+from ..core.reading.markup import MORE
+from ..core.reading.quotes import LOOKAHEAD
+from ..core.reading.seam import Opening, Progress, Run
 from .bodies import ArgumentsBody, Context, Steps, arguments_ahead
 from .named_calls import clean_name
 

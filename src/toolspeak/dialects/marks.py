@@ -1,6 +1,6 @@
 """The marks that calls stand behind, as tables, and the table object that the scanner asks.
 
-A new family is a row here. Tag names are folded (see `core.markup`): `<｜tool▁calls▁begin｜>` is
+A new family is a row here. Tag names are folded (see `core.reading.markup`): `<｜tool▁calls▁begin｜>` is
 `|tool_calls_begin|`, `<seed:tool_call>` is `tool_call`. Above: `core.reader`. Below: `block`, `lines`.
 """
 
@@ -11,10 +11,10 @@ from bisect import bisect_left
 from collections.abc import Callable
 from functools import cache, lru_cache
 
-from ..core.desk import Desk
 from ..core.evidence import Evidence
-from ..core.markup import MORE, NAMESPACES, Tag
-from ..core.seam import NONE, Opening, Reader, Role
+from ..core.reading.desk import Desk
+from ..core.reading.markup import MORE, NAMESPACES, Tag, read_head
+from ..core.reading.seam import NONE, Opening, Reader, Role
 from .block import BLOCK_CLOSERS, Block
 from .json_calls import ROLES
 from .lines import ACTION, CHANNEL, ChannelReader, ReactReader
@@ -224,6 +224,8 @@ _PYTHON_BEGUN = re.compile(r"(?:[A-Za-z_][\w.-]{0,127})?").fullmatch
 _AFTER_NAME = re.compile(r"[\t ]{0,8}(?:\(|\{|\[ARGS\]|:?\s{0,8}(?:\{|<(?=[^|])))").match
 _AFTER_NAME_BEGUN = re.compile(r"[\t ]{0,8}(?:\[(?:A(?:R(?:GS?)?)?)?|:?\s{0,8}<?)?").fullmatch
 _WINDOW = 160
+#: So many different tags are remembered; a text with more is made up.
+_MAX_MEANINGS = 1024
 
 
 @cache
@@ -266,6 +268,7 @@ class Marks:
         self.place = _place()
         self._tools = desk.names
         self._lines = _LINES_BY_FIRST if desk.nonce is None else _signed_lines(desk.nonce)
+        self._meanings: dict[str, tuple[Role, Opening | None] | None] = {}  # the same tags come again and again
 
     def _counts(self, opening: Opening | None) -> bool:
         return opening is None or self._only is None or opening.dialect in self._only
@@ -294,6 +297,16 @@ class Marks:
         if name == FIRST:
             return "first", None
         return ("noise", None) if name in NOISE_TAGS else None
+
+    def meaning(self, head: str) -> tuple[Role, Opening | None] | None:
+        """What a tag means that begins so, its name included."""
+        try:
+            return self._meanings[head]
+        except KeyError:
+            found = self.tag(*read_head(head))
+            if len(self._meanings) < _MAX_MEANINGS:
+                self._meanings[head] = found
+            return found
 
     def _opening(self, name: str) -> Opening | None:
         opening = OPENINGS.get(name)

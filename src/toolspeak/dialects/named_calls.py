@@ -1,21 +1,21 @@
 """Calls that begin with their name: `name(key="value")`, `name{...}`, `name[ARGS]{...}`, `name<arg_key>`.
 
 The name comes as a plain word; what follows it says how its arguments are written. Above: `block`. Below:
-`bodies`, `tag_calls`, `core.markup`.
+`bodies`, `tag_calls`, `core.reading.markup`.
 """
 
 from __future__ import annotations
 
 import re
 
-from ..core.arguments import to_json
-from ..core.builder import CallBuilder
 from ..core.lenient_json import END_OBJECT, KEY, OBJECT, SCALAR
-from ..core.lookahead import begins
-from ..core.markup import MORE, lex_tag, unescape
 from ..core.model import JSONValue, Note
-from ..core.quotes import LOOKAHEAD
-from ..core.seam import Run
+from ..core.reading.arguments import to_json
+from ..core.reading.builder import CallBuilder
+from ..core.reading.lookahead import begins
+from ..core.reading.markup import MORE, lex_tag, unescape
+from ..core.reading.quotes import LOOKAHEAD
+from ..core.reading.seam import Run
 from .bodies import BODY_NAME, ArgumentsBody, Body, Context, arguments_ahead
 from .tag_calls import TagCalls
 from .tag_names import CALL_ENDS

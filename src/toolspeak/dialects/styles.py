@@ -11,13 +11,14 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from ..core.arguments import to_json
 from ..core.model import JSONObject, JSONValue, ToolCall, is_array, is_object
+from ..core.reading.arguments import to_json
 from .marks import OPENINGS, THINKING
 from .tag_names import CALL_TAGS, CONTAINER_TAGS, NAME_TAGS, PARAMETER_TAGS
 
 __all__ = [
     "Style",
+    "between",
     "command_r",
     "decision",
     "deepseek",
@@ -146,6 +147,16 @@ def gigachat(calls: Sequence[ToolCall], nonce: str | None) -> str:
     """A mark before each JSON object."""
     mark = with_nonce("<|function_call|>", nonce)
     return "".join(mark + _json(call) for call in calls)
+
+
+def between(opener: str, closer: str, name: str = "name", arguments: str = "arguments", behind: str = "") -> Style:
+    """Marks around each JSON object; `behind` stands between the first one, which may carry a nonce, and the object."""
+
+    def style(calls: Sequence[ToolCall], nonce: str | None) -> str:
+        mark = with_nonce(opener, nonce) + behind
+        return "\n".join(f"{mark}{_json(call, name, arguments)}{closer}" for call in calls)
+
+    return style
 
 
 def phi(calls: Sequence[ToolCall], nonce: str | None) -> str:

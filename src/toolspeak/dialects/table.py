@@ -136,6 +136,30 @@ DIALECTS: dict[str, Dialect] = {
         _row("nemotron", "nemotron", styles.json_list, ("<TOOLCALL>", "</TOOLCALL>"), families="Nemotron Nano 2"),
         _row("gigachat", "gigachat", styles.gigachat, families="GigaChat 3"),
         _row("xlam", "json", styles.xlam, families="xLAM"),
+        _row(
+            "longcat",
+            "longcat",
+            styles.between("<longcat_tool_call>", "</longcat_tool_call>"),
+            families="LongCat",
+        ),
+        _row(
+            "internlm",
+            "internlm",
+            styles.between("<|action_start|>", "<|action_end|>", arguments="parameters", behind="<|plugin|>"),
+            families="InternLM 2 and 3",
+        ),
+        _row(
+            "inkling",
+            "inkling",
+            styles.between("<|content_invoke_tool_json|>", "<|end_message|>", arguments="args"),
+            families="Inkling",
+        ),
+        _row(
+            "lmstudio",
+            "lmstudio",
+            styles.between("[TOOL_REQUEST]", "[END_TOOL_REQUEST]"),
+            families="models behind LM Studio",
+        ),
     )
 }
 

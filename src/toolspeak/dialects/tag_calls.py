@@ -2,7 +2,7 @@
 
 One reader for all of them: `tag_names` says which tags carry a call, a parameter or nothing, `tag_values`
 reads what stands between them. Wrong and missing closers are taken for what they most likely mean. Above:
-`block`, `named_calls`. Below: `tag_values`, `values`, `bodies`, `core.markup`.
+`block`, `named_calls`. Below: `tag_values`, `values`, `bodies`, `core.reading.markup`.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from ..core.arguments import to_json
-from ..core.builder import CallBuilder
-from ..core.lenient_json import END_OBJECT, KEY, MAX_SIZE, OBJECT, SCALAR
-from ..core.markup import MORE, Tag, lex_name, lex_tag
+from ..core.lenient_json import END_OBJECT, KEY, MAX_REPAIRS, MAX_SIZE, OBJECT, SCALAR
 from ..core.model import JSONValue, Note, is_array
-from ..core.quotes import LOOKAHEAD
-from ..core.seam import Run
+from ..core.reading.arguments import to_json
+from ..core.reading.builder import CallBuilder
+from ..core.reading.markup import MORE, Tag, lex_name, lex_tag
+from ..core.reading.quotes import LOOKAHEAD
+from ..core.reading.seam import Run
 from .bodies import ArgumentsBody, Body, Context, arguments_ahead
 from .tag_names import (
     BLOCK_TAGS,
@@ -63,6 +63,7 @@ class TagCalls(Body):
             self._place.markup = not self._closes
         self._text: list[str] = []  # a body that is held as a whole
         self._held = 0
+        self._repairs = 0  # values whose closing tag is missing
         self._size = 0
         self._key = ""
         self._values: dict[str, JSONValue] = {}
@@ -477,12 +478,18 @@ class TagCalls(Body):
             self._values[key] = value
         else:
             held = self._values[key]
-            self._values[key] = [*held, value] if is_array(held) else [held, value]
+            if is_array(held):
+                held.append(value)
+            else:
+                self._values[key] = [held, value]
 
     def _after_value(self, tag: Tag, at: int, quotes: bool) -> int:
         self._phase = self._between
         if tag.kind == "close" and (tag.name == self._closer or tag.name in PARAMETER_TAGS):
             return tag.end
+        self._repairs += 1
+        if self._repairs > MAX_REPAIRS:
+            return self._fail(at, "too_many_repairs")
         # With tags of calls in it nobody can tell where the value was to end.
         self._builder.note(Note("missing_closer" if quotes else "missing_close_tag", self._key[:64]))
         return at

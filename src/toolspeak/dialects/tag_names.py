@@ -1,4 +1,4 @@
-"""What the tags of calls are called. Folded names, see `core.markup`.
+"""What the tags of calls are called. Folded names, see `core.reading.markup`.
 
 Above: `tag_calls`, `tag_values`, `named_calls`, `block`, `marks`. Below: nothing. Only data.
 """

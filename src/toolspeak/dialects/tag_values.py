@@ -3,7 +3,7 @@
 A value that the schema wants as a string flows out as it comes; every other value is held until its tag
 closes and then read as a whole. Wrong and missing closers end a value where another tag makes clear that it
 is over. A call that is quoted in a value is part of it: its tags are counted, so that its closers are its own.
-Above: `tag_calls`. Below: `values`, `tag_names`, `bodies`, `core.markup`, `core.builder`.
+Above: `tag_calls`. Below: `values`, `tag_names`, `bodies`, `core.reading.markup`, `core.reading.builder`.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import msgspec
 
-from ..core.builder import CallBuilder
 from ..core.events import CallArgs
 from ..core.lenient_json import END_STRING, KEY, OBJECT, PART, STRING
-from ..core.literals import escape_text
-from ..core.markup import MORE, Tag, lex_name, lex_tag, unescape
 from ..core.model import JSONValue, Note
-from ..core.quotes import LOOKAHEAD
+from ..core.reading.builder import CallBuilder
+from ..core.reading.literals import escape_text
+from ..core.reading.markup import MORE, TAG_HEAD, Tag, lex_name, lex_tag, read_head, unescape
+from ..core.reading.quotes import LOOKAHEAD
+from ..core.reading.seam import MAX_WAIT, Run
 from ..core.schema import ArgumentSchema
-from ..core.seam import Run
 from .bodies import Steps
 from .tag_names import CALL_ENDS, CALL_TAGS, CDATA, CDATA_END, NOISE, PARAMETER_TAGS
 from .values import value_of
@@ -32,13 +32,24 @@ __all__ = ["TagValue", "ValuePlace"]
 
 #: Where a flowing value must be looked at; a line break matters only before a tag.
 _INTERRUPT = re.compile(
-    r"<(?=[!A-Za-z|｜]|/[\s\w|｜]|/?\Z)|&(?=[#a-zA-Z]|\Z)|\](?=<|\Z)|\r\Z"
-    r"|\r?\n(?=[ \t]*+(?:<[/!A-Za-z|｜]|<?\Z))"
+    rf"((?=<(?:[!A-Za-z|｜]|/[\s\w|｜]|/?\Z)){TAG_HEAD})|&(?=[#a-zA-Z]|\Z)|\](?=<|\Z)|\r\Z"
+    r"|\r?\n(?=[ \t]*+(?:<[/!A-Za-z|｜]|<?\Z))|[\ud800-\udfff]"
 ).search
 _NOT_PLAIN = re.compile(r"[<&\]\r\n\ud800-\udfff]").search
-_PLAIN = re.compile(r"[^<&\]\r\n\ud800-\udfff]*+(?:\r?\n(?=[ \t]*+[^\s<])[^<&\]\r\n\ud800-\udfff]*+)*+").fullmatch
-_ENTITY = re.compile(r"&#?\w{1,8};").match
+#: Lines without marks, for which one look is enough.
+_CHARS = r"[^<&\]\r\n\ud800-\udfff]*+"
+_PLAIN = re.compile(rf"{_CHARS}(?:(?:\r?\n(?=[ \t]*+[^ \t<])|\](?=[^<])){_CHARS})*+").fullmatch
+#: Where a value that is held must be.
+_TAG = re.compile(rf"({TAG_HEAD})|[\ud800-\udfff]").search
+_NO_TEXT = re.compile(r"[<\ud800-\udfff]").search
+_ENTITIES = re.compile(r"(?:&#?\w{1,8};)++").match
 _ENTITY_BEGUN = re.compile(r"&#?\w{0,8}").fullmatch
+_ENTITY = Note("entity")
+#: So many different tags in one value are remembered; a text with more is made up.
+_MAX_PASSED = 1024
+
+
+Search: TypeAlias = Callable[..., re.Match[str] | None]
 
 
 class ValuePlace(msgspec.Struct):
@@ -84,6 +95,7 @@ class TagValue(Steps):
         self._own_line = False
         self._quoted: Counter[str] = Counter()  # tags of quoted calls that are still open
         self._quoted_calls = 0  # how many of them carry a call
+        self._passed: set[str] = set()  # beginnings of tags that mean nothing here
         self._text: list[str] = []
         self._phase: Callable[[str, int, bool], int] = self._lead if flows else self._hold
 
@@ -92,17 +104,30 @@ class TagValue(Steps):
 
     def run(self, room: int, grow: Callable[[int], None]) -> Run | None:
         """The shortcut through a value that flows, for `room` characters at most."""
+        if self._phase == self._hold:
+            return Run(self._passes(_TAG), self._text.append, room, _sure, grow, _NO_TEXT, silent=True)
         builder = self._place.builder
-        if self._phase != self._flow or builder.state != "live" or builder.arguments is None:
+        arguments = builder.arguments
+        if self._phase != self._flow or arguments is None:
             return None
-        record, index = builder.arguments.record, builder.index
+        live, index = builder.state == "live", builder.index
+        keep = arguments.record if live else arguments.keep
+        assert keep is not None  # inside a string
 
-        def pass_on(chunk: str) -> CallArgs:
+        def pass_on(chunk: str) -> CallArgs | None:
             fragment = escape_text(chunk)
-            record(fragment)
-            return CallArgs(index, fragment)
+            keep(fragment)
+            return CallArgs(index, fragment) if live else None
 
-        return Run(_PLAIN, pass_on, room, "\n\r", grow, _NOT_PLAIN)
+        return Run(self._passes(_INTERRUPT), pass_on, room, _sure, grow, _NOT_PLAIN, silent=not live)
+
+    def _passes(self, search: Search) -> Callable[[str], object | None]:
+        """The question whether nothing in a chunk must be looked at: an answer that is not None is a yes."""
+
+        def passes(chunk: str) -> object | None:
+            return _PLAIN(chunk) or (chunk if self._next_interrupt(search, chunk, 0) == len(chunk) else None)
+
+        return passes
 
     # ---- what ends a value
 
@@ -198,26 +223,32 @@ class TagValue(Steps):
         return pos
 
     def _flow(self, buf: str, pos: int, final: bool) -> int:
-        end = self._next_interrupt(buf, pos, final)
+        end = self._next_interrupt(_INTERRUPT, buf, pos)
         if end > pos:
             return self._say(buf[pos:end], end)
         return self._INTERRUPTS[buf[pos]](self, buf, pos, final)
 
-    def _next_interrupt(self, buf: str, pos: int, final: bool) -> int:
-        """Where the value must be looked at again. Tags that cannot end it are passed over."""
+    def _next_interrupt(self, search: Search, buf: str, pos: int) -> int:
+        """Where the value must be looked at again. Tags that mean nothing here are passed over."""
         at = pos
         while True:
-            found = _INTERRUPT(buf, at)
+            found = search(buf, at)
             if found is None:
                 return len(buf)
-            at = found.start()
-            if buf[at] != "<" or buf.startswith("!", at + 1):
-                return at
-            name, closing, end = lex_name(buf, at)
-            matters = end == len(buf) or name in _MEANT or name in (self._closer, self._place.own)
-            if matters and (self._ends(buf, at, final) is not None or self._may_quote(name, closing)):
-                return at
-            at += 1
+            head: str | None = found[1]
+            dull = head is not None and found.end() < len(buf) and (head in self._passed or not self._is_meant(head))
+            if not dull:
+                return found.start()
+            at = found.start() + 1
+
+    def _is_meant(self, head: str) -> bool:
+        """Whether a tag that begins so must be looked at. The same tags come again and again."""
+        name, _ = read_head(head)
+        if name in _MEANT or name in (self._closer, self._place.own) or name.startswith("!"):
+            return True
+        if len(self._passed) < _MAX_PASSED:
+            self._passed.add(head)
+        return False
 
     def _flow_newline(self, buf: str, pos: int, final: bool) -> int:
         """The line break before the closing tag is not part of the value."""
@@ -239,14 +270,14 @@ class TagValue(Steps):
         return self._say(newline, pos + len(newline))
 
     def _flow_entity(self, buf: str, pos: int, final: bool) -> int:
-        entity = _ENTITY(buf, pos)
-        if entity is None:
+        entities = _ENTITIES(buf, pos)
+        if entities is None:
             begun = not final and _ENTITY_BEGUN(buf, pos) is not None
             return MORE if begun else self._say("&", pos + 1)
-        decoded = unescape(entity.group())
-        if decoded != entity.group():
-            self._place.builder.note(Note("entity"))
-        return self._say(decoded, entity.end())
+        decoded = unescape(entities.group())
+        if decoded != entities.group():
+            self._place.builder.note(_ENTITY)
+        return self._say(decoded, entities.end())
 
     def _flow_noise(self, buf: str, pos: int, final: bool) -> int:
         rest = buf[pos : pos + len(NOISE)]
@@ -296,9 +327,8 @@ class TagValue(Steps):
     # ---- a value that is held
 
     def _hold(self, buf: str, pos: int, final: bool) -> int:
-        at = buf.find("<", pos)
-        if at != pos:
-            end = len(buf) if at < 0 else at
+        end = self._next_interrupt(_TAG, buf, pos)
+        if end > pos:
             self._text.append(buf[pos:end])
             return end
         if self._begins_cdata(buf, pos):
@@ -312,8 +342,7 @@ class TagValue(Steps):
             return MORE
         if tag is None or isinstance(tag, int):
             end = self._text_tag(buf, pos, final)
-            if end != MORE:
-                self._text.append("<")
+            self._text.append("<" if end != MORE else "")
             return end
         self.value = self._meaning("".join(self._text).replace(NOISE, ""))
         return self._end(tag, pos)
@@ -343,6 +372,13 @@ class TagValue(Steps):
     @staticmethod
     def _may_begin_cdata(buf: str, pos: int) -> bool:
         return CDATA.startswith(buf[pos : pos + len(CDATA)])
+
+
+def _sure(chunk: str) -> str:
+    """A chunk of a value without what may be the beginning of a tag or an entity, and the line break before it."""
+    at = chunk.rfind("<", max(0, len(chunk) - MAX_WAIT))
+    begun = at >= 0 and ">" not in chunk[at:]
+    return (chunk[:at] if begun else chunk).rstrip("\n\r \t&]")
 
 
 def _before_cdata_end(buf: str, final: bool) -> int:

@@ -2,14 +2,14 @@
 
 Markup carries no types: what stands between two tags is text until the schema, an attribute or its own
 shape says otherwise. `value_of` decides; `tree` reads nested elements. Linear, bounded in depth. Above:
-`tag_calls`. Below: `core.markup`, `core.lenient_text`.
+`tag_calls`. Below: `core.reading.markup`, `core.lenient.text`.
 """
 
 from __future__ import annotations
 
-from ..core.lenient_text import read_value
-from ..core.markup import Tag, lex_tag, unescape
+from ..core.lenient.text import read_value
 from ..core.model import JSONObject, JSONValue
+from ..core.reading.markup import Tag, lex_tag, unescape
 from ..core.schema import ArgumentSchema
 from .tag_names import CDATA, CDATA_END
 from .yaml_like import read_yaml

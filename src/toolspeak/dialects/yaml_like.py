@@ -1,14 +1,14 @@
 """The little of YAML that models use for arguments: nested mappings, lists, block text, plain scalars.
 
 Not a YAML reader: no anchors, no tags, no documents, nothing that could surprise. Anything else makes the
-whole text not a mapping. Linear. Above: `values`. Below: `core.lenient_text`.
+whole text not a mapping. Linear. Above: `values`. Below: `core.lenient.text`.
 """
 
 from __future__ import annotations
 
 import re
 
-from ..core.lenient_text import read_value
+from ..core.lenient.text import read_value
 from ..core.model import JSONObject, JSONValue, is_object
 
 __all__ = ["read_yaml"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
+from ..core.printable import printable
 from .report import Report, Row
 from .statistics import ALL, Score
 
@@ -74,5 +75,5 @@ def _at(share: float) -> float:
 
 def _text(text: str, most: int) -> str:
     """A text that is safe in XML, which has no place for most control characters, and fits."""
-    shown = "".join(each if each.isprintable() else " " for each in text)
+    shown = printable(text, " ")
     return escape(shown if len(shown) <= most else f"{shown[: most - 1]}…")

@@ -16,7 +16,7 @@ import msgspec
 
 from ..client import AsyncClient
 from ..core.model import JSONValue, Message, TextPart, ToolCall, ToolResult, Usage
-from ..core.trace import TracedReply
+from ..core.turns.trace import TracedReply
 from ..errors import ModelError, ToolspeakError, UpstreamError
 from .cases import Answer, Case, Judgement, Suite
 from .journal import Journal, Record, Setting

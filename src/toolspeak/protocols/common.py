@@ -13,8 +13,9 @@ from typing import Final, Literal
 import msgspec
 
 from ..core.events import Failure
-from ..core.literals import has_surrogate, replace_surrogates
 from ..core.model import JSONObject, JSONValue, Media, Message, Options, Request, Tool, is_array, is_object, tools_from
+from ..core.printable import printable
+from ..core.reading.literals import has_surrogate, replace_surrogates
 from ..errors import ToolspeakError, UpstreamError, UsageError
 from .unique_keys import check_keys
 
@@ -309,10 +310,10 @@ _TIMEOUTS = (408, 504)
 
 
 def shorten(text: str | bytes) -> str:
-    """The beginning of a text, on one line."""
+    """The beginning of a text, on one line; what cannot be shown, or would do something to a terminal, is escaped."""
     if isinstance(text, bytes):
-        text = text[: 4 * _SHOWN].decode("utf-8", "replace")
-    return " ".join(text[: 2 * _SHOWN].split())[:_SHOWN]
+        text = text[: 4 * _SHOWN].decode("utf-8", "backslashreplace")
+    return printable(" ".join(text[: 2 * _SHOWN].split())[:_SHOWN])
 
 
 def failure_from(value: JSONValue, status: int = 0, body: bytes = b"", otherwise: str = "") -> Failure:

@@ -7,11 +7,25 @@ shortcut for streams in which one frame differs from the next only by a text. Ab
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import msgspec
 
-__all__ = ["MAX_EVENT", "Frame", "FrameError", "NDJSONDecoder", "SSEDecoder", "ServerEvent", "Template", "encode_sse"]
+__all__ = [
+    "MAX_EVENT",
+    "Frame",
+    "FrameError",
+    "FramewiseTemplate",
+    "NDJSONDecoder",
+    "PaddedTemplate",
+    "SSEDecoder",
+    "ServerEvent",
+    "Template",
+    "encode_sse",
+    "joined_texts",
+]
 
 #: Largest event or line that is kept: a picture inside an answer takes some megabytes, an endless line takes all
 #: memory there is.
@@ -19,6 +33,10 @@ MAX_EVENT = 16 * 1024 * 1024
 
 _BOM = b"\xef\xbb\xbf"
 _CR, _LF, _COLON = 13, 10, 58
+_END = b"\n\n"
+#: What a frame is padded with, and what stands behind it.
+_PADDING, _CLOSED = b'"obfuscation":"', b'"}'
+_PLAIN = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _read_text = msgspec.json.Decoder(str).decode
 _read_texts = msgspec.json.Decoder(list[str]).decode
 
@@ -228,6 +246,16 @@ def encode_sse(data: bytes, event: str = "") -> bytes:
     return head + b"data: " + data + b"\n\n"
 
 
+def joined_texts(tokens: Sequence[bytes]) -> str | None:
+    """The texts of JSON strings, joined; None when one of them is none."""
+    try:
+        read = _read_texts(b"[" + b",".join(tokens) + b"]")
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    # More strings than frames: a frame held two, which is no JSON.
+    return "".join(read) if len(read) == len(tokens) else None
+
+
 class Template:
     """What the frames of a stream have in common before and behind the one text in which they differ.
 
@@ -255,17 +283,28 @@ class Template:
         except (msgspec.DecodeError, UnicodeDecodeError):
             return self._read_run(data)
 
+    def run(self, data: bytes) -> tuple[str, bytes] | None:
+        """The text of the frames that these bytes begin with, joined, and what follows them; None when there are none.
+
+        No JSON string holds the line ends between two frames, so they are parted by these.
+        """
+        if not data.startswith(self._head):
+            return None
+        *texts, last = data[len(self._head) :].split(self._joint)
+        text, ended, rest = last.partition(self._tail)
+        if ended:
+            texts.append(text)
+        elif texts:
+            rest = self._head + last
+        else:
+            return None
+        joined = joined_texts(texts)
+        return (joined, rest) if joined is not None else None
+
     def _read_run(self, data: bytes) -> str | None:
         """The texts of several frames; to put them together again and compare is quicker than to look at each."""
         texts = [line[self._inside] for line in data.split(b"\n")[:-1:2]]
-        if self._head + self._joint.join(texts) + self._tail != data:
-            return None
-        try:
-            read = _read_texts(b"[" + b",".join(texts) + b"]")
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return None
-        # More strings than frames: a frame held two, which is no JSON.
-        return "".join(read) if len(read) == len(texts) else None
+        return joined_texts(texts) if self._head + self._joint.join(texts) + self._tail == data else None
 
     @classmethod
     def learn(cls, read: bytes, payload: bytes, key: bytes, text: str) -> Template | None:
@@ -283,5 +322,71 @@ class Template:
         if b"\\" in payload or _LF in payload:
             return None
         opening = b"data: " if b"data: {" in read else b"data:"
-        closing = b"\r\n\r\n" if _CR in read else b"\n\n"
+        closing = b"\r\n\r\n" if _CR in read else _END
         return cls(opening + payload[:start], payload[end:] + closing)
+
+
+class FramewiseTemplate(Template):
+    """A template of frames that differ by more than their text: each is looked at by itself."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _text(self, frame: bytes) -> str | None:
+        """The text of a frame without its end; None when it is another."""
+
+    def run(self, data: bytes) -> tuple[str, bytes] | None:
+        """The text of the frames that these bytes begin with, joined, and what follows; None when there are none."""
+        frames = data.split(_END)
+        texts: list[str] = []
+        for frame in frames[:-1] if _CR not in data else ():
+            text = self._text(frame)
+            if text is None:
+                break
+            texts.append(text)
+        return ("".join(texts), _END.join(frames[len(texts) :])) if texts else None
+
+    def _read_run(self, data: bytes) -> str | None:
+        found = self.run(data)
+        return found[0] if found is not None and not found[1] else None
+
+
+class PaddedTemplate(FramewiseTemplate):
+    """A template of frames that end with padding, which hides from listeners how long their texts are."""
+
+    __slots__ = ("_back",)
+
+    def __init__(self, head: bytes, back: bytes) -> None:
+        super().__init__(head, _END)
+        self._back = back
+
+    @classmethod
+    def padded(cls, template: Template) -> Template:
+        """The same template, or one that knows its padding."""
+        back, key, padding = template._tail.partition(_PADDING)
+        return cls(template._head, back + key) if padding.translate(None, _PLAIN) == _CLOSED + _END else template
+
+    def read(self, data: bytes) -> str | None:
+        """The text of the frames, joined; None when these bytes are anything else."""
+        body = data.removeprefix(self._head)
+        if len(body) == len(data):
+            return None
+        # No JSON string holds the quotes that the rest of a frame begins with.
+        token, _, padding = body.partition(self._back)
+        if padding.translate(None, _PLAIN) != _CLOSED + _END:
+            return self._read_run(data)
+        try:
+            return _read_text(token)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+
+    def _text(self, frame: bytes) -> str | None:
+        # A frame by itself: `read` never comes back here with it.
+        body = frame.removeprefix(self._head)
+        token, _, padding = body.partition(self._back)
+        if len(body) == len(frame) or padding.translate(None, _PLAIN) != _CLOSED:
+            return None
+        try:
+            return _read_text(token)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None

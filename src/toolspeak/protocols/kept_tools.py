@@ -1,7 +1,8 @@
 """The same tools for the same declarations: agents send them again with every request.
 
 What comes again gives the very same tuple, so that whatever was worked out of it is found again by its identity (see
-`core.toolkit`). Nobody changes a tool, so nobody minds sharing one. Above: the codecs of requests. Below: `core.model`.
+`core.reading.toolkit`). Nobody changes a tool, so nobody minds sharing one. Above: the codecs of requests. Below:
+`core.model`.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ Each codec adds what it alone cannot say. Above: the request modules of the code
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from ..core.model import Media, Message, Note, Opaque, Part, Request
+from ..core.model import Media, Message, Note, Opaque, Part, Request, Tool
 from .common import ROUTING_FIELDS, speaks
 
 __all__ = ["FUNCTIONS", "all_parts", "foreign_notes", "lost_fields", "lost_media"]
@@ -38,15 +38,18 @@ def _parts(message: Message) -> Iterator[Part]:
         yield from result.parts
 
 
-def foreign_notes(request: Request, protocol: str) -> list[Note]:
-    """Tools, parts and fields of another protocol's own, of which this one knows nothing."""
+def foreign_notes(request: Request, protocol: str, own: Callable[[Tool], bool] = lambda _: False) -> list[Note]:
+    """Tools, parts and fields of another protocol's own, of which this one knows nothing.
+
+    `own`: whether a tool is of a kind that is this protocol's, wherever it comes from.
+    """
     notes: list[Note] = []
     ours = request.protocol in (protocol, "")
     if not ours:
         notes += [
-            Note("tool_dropped", f"`{tool.name}` is a tool of `{request.protocol}`")
+            Note("tool_dropped", f"`{tool.name}`: a tool of kind `{tool.kind}` has no word in this protocol")
             for tool in request.tools
-            if tool.kind not in FUNCTIONS
+            if tool.kind not in FUNCTIONS and not own(tool)
         ]
     foreign = (message for message in request.messages if not speaks(message, request, protocol))
     opaque = next((part.kind for message in foreign for part in _parts(message) if isinstance(part, Opaque)), None)

@@ -11,12 +11,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TypeAlias
 
-import msgspec
-
-from ..core.events import Event, Failure, Noted, TextDelta
+from ..core.events import CallArgs, Event, Failure, Noted, ReasoningDelta, TextDelta
 from ..core.model import Note
 from .common import MAX_BODY, shorten
-from .framing import Frame, FrameError, ServerEvent, SSEDecoder, Template
+from .framing import Frame, FrameError, ServerEvent, SSEDecoder, Template, joined_texts
 
 __all__ = ["MAX_LESSONS", "EventTemplate", "Make", "ReplyReader"]
 
@@ -27,11 +25,13 @@ _BOM = b"\xef\xbb\xbf"
 _HEAD = 1000
 #: Tries to learn a template, one after the other, that never fitted: then the server's events differ by more than text.
 MAX_LESSONS = 8
+#: A read longer than this holds several events and is worth being looked at in parts; not in more than so many, for
+#: each part costs a look at the rest. Of an event that is cut this much is held until its end comes.
+_LONG, _MOST_PARTS, _MOST_HELD = 1024, 16, 4096
+_END = b"\n\n"
 
 #: Makes the event of a piece of text.
 Make: TypeAlias = Callable[[str], Event]
-
-_read_texts = msgspec.json.Decoder(list[str]).decode
 
 
 class EventTemplate(Template):
@@ -40,14 +40,7 @@ class EventTemplate(Template):
     __slots__ = ()
 
     def _read_run(self, data: bytes) -> str | None:
-        """The texts of several frames: no JSON string holds the line ends between two of them."""
-        texts = data[len(self._head) : -len(self._tail)].split(self._joint)
-        try:
-            read = _read_texts(b"[" + b",".join(texts) + b"]")
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return None
-        # More strings than frames: a frame held two, which is no JSON.
-        return "".join(read) if len(read) == len(texts) else None
+        return joined_texts(data[len(self._head) : -len(self._tail)].split(self._joint))
 
     @classmethod
     def learn_named(cls, read: bytes, event: str, payload: bytes, key: bytes, text: str) -> EventTemplate | None:
@@ -80,6 +73,8 @@ class ReplyReader(ABC):
         self._last: tuple[str, bytes] | None = None
         self._template: Template | None = None
         self._lessons = MAX_LESSONS
+        #: The beginning of an event, at the end of a long read.
+        self._held = b""
         self._repeated: Make = TextDelta
         self._events: list[Event] = []
         self._target: Make = TextDelta
@@ -91,6 +86,8 @@ class ReplyReader(ABC):
 
     def feed(self, data: bytes) -> list[Event]:
         """The events that these bytes make certain."""
+        if self._held:
+            data, self._held = self._held + data, b""
         if self._template is not None:
             text = self._template.read(data)
             if text:
@@ -100,10 +97,7 @@ class ReplyReader(ABC):
             return []
         data = self._begun(data)
         if self._stream:
-            self._last = None
-            for frame in self._frames.feed(data):
-                self._frame(frame)
-            self._template = self._lesson(data)
+            self._read_frames(data)
         elif len(self._body) + len(data) > MAX_BODY:
             self._fail(Failure(f"the answer is larger than {MAX_BODY} bytes", body=shorten(self._head)))
         else:
@@ -114,6 +108,8 @@ class ReplyReader(ABC):
         """The events that only the end of the answer makes certain."""
         self._closing = True
         if self._stream:
+            if self._held:
+                self._read_part(self._held)
             for frame in self._frames.close():
                 self._frame(frame)
             if not self._over:
@@ -125,6 +121,46 @@ class ReplyReader(ABC):
             else:
                 self._fail(Failure("the upstream answered with nothing", "truncated"))
         return self._taken()
+
+    def _read_frames(self, data: bytes) -> None:
+        """Read events. A long read is looked at in parts: what its first events teach makes short work of the rest."""
+        if len(data) > _LONG:
+            data = self._whole_frames(data)
+            parts = _MOST_PARTS
+            while data and parts:
+                parts -= 1
+                found = self._template.run(data) if self._template is not None and self._frames.idle else None
+                if found is None:
+                    end = data.find(_END) + len(_END)
+                    part, data = (data[:end], data[end:]) if end >= len(_END) else (data, b"")
+                    self._read_part(part)
+                else:
+                    text, data = found
+                    self._lessons = MAX_LESSONS
+                    self._repeat(text)
+        if data:
+            self._read_part(data)
+
+    def _read_part(self, data: bytes) -> None:
+        self._last = None
+        for frame in self._frames.feed(data):
+            self._frame(frame)
+        self._template = self._lesson(data)
+
+    def _repeat(self, text: str) -> None:
+        """What a run of events said that differ by their text only."""
+        if text:
+            self._flush()
+            self._push(self._repeated(text))
+
+    def _whole_frames(self, data: bytes) -> bytes:
+        """The data without the beginning of an event at its end, which is held so that the event can be read whole."""
+        end = data.rfind(_END) + len(_END)
+        rest = data[end:]
+        if end < len(_END) or not self._frames.idle or len(rest) > _MOST_HELD or b"\r" in rest:
+            return data
+        self._held = rest
+        return data[:end]
 
     def _begun(self, data: bytes) -> bytes:
         """What to read of these bytes; the beginning of the answer is kept, however it is cut."""
@@ -196,8 +232,21 @@ class ReplyReader(ABC):
 
     def _flush(self) -> None:
         if self._run:
-            self._events.append(self._target("".join(self._run)))
+            self._push(self._target("".join(self._run)))
             self._run = []
+
+    def _push(self, event: Event) -> None:
+        """Hand an event out; it is joined to the one before it if both are pieces of the same."""
+        if not self._events:
+            self._events.append(event)
+            return
+        match self._events[-1], event:
+            case CallArgs(index, before), CallArgs(same, fragment) if index == same:
+                self._events[-1] = CallArgs(index, before + fragment)
+            case (TextDelta(before), TextDelta(text)) | (ReasoningDelta(before), ReasoningDelta(text)):
+                self._events[-1] = type(event)(before + text)
+            case _:
+                self._events.append(event)
 
     def _emit(self, event: Event) -> None:
         self._flush()

@@ -14,15 +14,19 @@ import msgspec
 
 from ..core.events import CallStart, Event, OpaqueSeen, Reply, TextDelta
 from ..core.model import JSONObject, Media, Message, Opaque, Part, TextPart, ToolCall, is_array, is_object
-from . import anthropic_blocks, anthropic_wire, gemini_messages, gemini_wire, ollama_messages
-from .anthropic_blocks import is_block
+from .anthropic import blocks as anthropic_blocks
+from .anthropic import wire as anthropic_wire
+from .anthropic.blocks import is_block
 from .common import without
-from .ollama_reply import IMAGES
-from .openai_chat_chunks import CALL, CARRIED
-from .openai_chat_fields import PROTOCOL as OPENAI_CHAT
-from .openai_responses_items import ORDER as ITEMS_ORDER
-from .openai_responses_parts import ANNOTATION, CONTENT, ITEM
-from .openai_responses_parts import PROTOCOL as OPENAI_RESPONSES
+from .gemini import messages as gemini_messages
+from .gemini import wire as gemini_wire
+from .ollama import messages as ollama_messages
+from .ollama.reply import IMAGES
+from .openai_chat.chunks import CALL, CARRIED
+from .openai_chat.fields import PROTOCOL as OPENAI_CHAT
+from .openai_responses.items import ORDER as ITEMS_ORDER
+from .openai_responses.parts import ANNOTATION, CONTENT, ITEM, PHASE
+from .openai_responses.parts import PROTOCOL as OPENAI_RESPONSES
 
 __all__ = ["message_of"]
 
@@ -57,7 +61,7 @@ def _gemini(part: Opaque) -> Place:
 def _openai_responses(part: Opaque) -> Place:
     if part.kind.startswith(ANNOTATION):
         return "text"
-    return "part" if part.kind.startswith((ITEM, CONTENT)) else ""
+    return "part" if part.kind.startswith((ITEM, CONTENT, PHASE)) else ""
 
 
 def _openai_chat(part: Opaque) -> Place:

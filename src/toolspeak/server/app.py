@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, MutableMapping
-from typing import Any, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..config import Secret
 from ..errors import ToolspeakError, UsageError
@@ -21,12 +22,14 @@ from .gateway import Gateway
 from .guard import Guard
 from .limits import Limits
 from .operation import PAGES, Ending, Operation
-from .page_api import PageApi
-from .pages import Pages
-from .recorder import Recorder, entry_of
+from .recording.recorder import Recorder, entry_of
+from .recording.series import Series
 from .routes import Route, find
-from .series import Series
-from .trips import CURRENT, Trip
+from .trips import CURRENT, GONE, Trip
+
+if TYPE_CHECKING:
+    from .page_api import PageApi
+    from .pages import Pages
 
 __all__ = ["App"]
 
@@ -77,8 +80,19 @@ class App:
         self._limits = limits or Limits()
         self._recorder = Recorder() if recorder == "usual" else recorder
         self._series = Series(lambda: self.operation.metrics.numbers)
-        self._api = PageApi(lambda: self._gateway, self._recorder, self._series, secrets, store)
-        self._pages = Pages(lambda: self._gateway, self._api, self._guard.access)
+        self._secrets = secrets
+        self._store = store
+        self._api: PageApi | None = None
+
+    @cached_property
+    def _pages(self) -> Pages:
+        """What answers whatever is no model request. Imported here: many servers are never asked for it."""
+        from .page_api import PageApi
+        from .pages import Pages
+
+        several = lambda: self.operation.one_of_several  # noqa: E731 - as the gateway's: told when it is asked for
+        self._api = PageApi(lambda: self._gateway, self._recorder, self._series, self._secrets, self._store, several)
+        return Pages(lambda: self._gateway, self._api, self._guard.access)
 
     async def replace(self, gateway: Gateway) -> None:
         """From now on, requests go through another gateway; those under way end where they began."""
@@ -96,7 +110,8 @@ class App:
 
     async def close(self) -> None:
         """Free what is held; for whoever runs it without a server that does."""
-        await self._api.close()
+        if self._api is not None:
+            await self._api.close()
         await self._gateway.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -144,6 +159,8 @@ class App:
         spoken = face(route.face, scope["query_string"])
         exchange = Exchange(gateway, spoken, scope, receive, send, self._keep_alive)
         trip.named(exchange.id)
+        if self._recorder is not None:
+            self._recorder.begin(exchange, began)
         try:
             with self._limits.counted(caller.key), gateway.lease(), self.operation.running():
                 await exchange.answer(route.fields, caller)
@@ -152,10 +169,14 @@ class App:
                 raise
             await exchange.end(Ending("the server ends", hint="ask again: another one may answer"))
         finally:
+            if exchange.left:  # whatever was begun
+                trip.status = GONE
             if self._recorder is not None:
                 self._recorder.add(entry_of(exchange, trip, began, self._recorder.number()))
             if exchange.record is not None:
-                self.operation.requested(trip, exchange.record, exchange.waited, exchange.provider)
+                # Tools that ran here are no time of ours either.
+                waited = exchange.waited + exchange.tooled
+                self.operation.requested(trip, exchange.record, waited, exchange.provider)
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:

@@ -20,7 +20,17 @@ from .asgi import Scope
 from .keys import PREFIX, Key, Keys
 from .sessions import Sessions, session_in
 
-__all__ = ["NOBODY", "Access", "Caller", "Credential", "Forbidden", "Level", "Unauthorized", "credentials"]
+__all__ = [
+    "CREDENTIAL_HEADERS",
+    "NOBODY",
+    "Access",
+    "Caller",
+    "Credential",
+    "Forbidden",
+    "Level",
+    "Unauthorized",
+    "credentials",
+]
 
 #: What a route asks of its caller: nothing; to be a client; to be who runs the server.
 Level: TypeAlias = Literal["open", "client", "admin"]
@@ -29,6 +39,8 @@ Level: TypeAlias = Literal["open", "client", "admin"]
 _SESSION = "session"
 #: Headers that carry a key and nothing else.
 _KEY_HEADERS = {b"x-api-key": "x-api-key", b"x-goog-api-key": "x-goog-api-key", b"x-toolspeak-key": "x-toolspeak-key"}
+#: Every header that a credential may stand in.
+CREDENTIAL_HEADERS = frozenset({b"authorization", *_KEY_HEADERS})
 #: The parameter of the query that does.
 _KEY_PARAMETER = "key"
 #: Parameters that are looked at, and credentials that one request may show: more is no client.
@@ -75,6 +87,9 @@ class Caller(msgspec.Struct, frozen=True):
     admin: bool = False
     #: What else was shown: the client's own keys for whoever is upstream. Each secret once.
     own: tuple[Credential, ...] = ()
+    #: Whether it is the page that asks, by a session; and the key that the session was begun with, if it was.
+    page: bool = False
+    begun_with: Key | None = None
 
     @property
     def tenant(self) -> str:
@@ -106,6 +121,8 @@ class Access:
     def __init__(self, keys: Keys, sessions: Sessions | None = None, *, required: bool) -> None:
         self._keys = keys
         self._required = required
+        #: Something else whenever another may be let in, or one no longer; None while nobody knows.
+        self.version = keys.version
         self.sessions = sessions or Sessions()
 
     def check(self, scope: Scope, level: Level) -> Caller:
@@ -118,8 +135,9 @@ class Access:
             return NOBODY
         shown = credentials(scope)
         key = self._key(shown)
-        admin = (key is not None and key.admin) or self._has_session(scope)
-        caller = Caller(key, admin, _foreign(shown))
+        page, begun_with = self._session(scope) if key is None or not key.admin else (False, None)
+        admin = page or (key is not None and key.admin)
+        caller = Caller(key, admin, _foreign(shown), page, begun_with)
         if admin:
             return caller
         if level == "admin":
@@ -131,17 +149,21 @@ class Access:
             raise Unauthorized("a toolspeak key is needed", hint=hint)
         return caller
 
-    def _has_session(self, scope: Scope) -> bool:
+    def _session(self, scope: Scope) -> tuple[bool, Key | None]:
+        """Whether there is a session, and the key that it was begun with."""
         session = session_in(scope)
         if not session or not self.sessions.holds(session):
-            return False
+            return False, None
         begun_with = self.sessions.key(session)
-        return not begun_with or self._still_admin(begun_with)
+        if not begun_with:
+            return True, None
+        key = self._still_admin(begun_with)
+        return key is not None, key
 
-    def _still_admin(self, identifier: str) -> bool:
-        """Whether a key holds that a session was begun with: what is revoked ends its sessions."""
+    def _still_admin(self, identifier: str) -> Key | None:
+        """The key that a session was begun with, if it holds: what is revoked ends its sessions."""
         try:
-            return any(key.admin for key in self._keys.all() if key.id == identifier)
+            return next((key for key in self._keys.all() if key.id == identifier and key.admin), None)
         except ToolspeakError:
             raise Unavailable(_UNREADABLE) from None
 

@@ -2,26 +2,22 @@
 
 OpenAI keeps what it answered, and its clients rely on that: they send `previous_response_id` in place of the whole
 conversation, or `item_reference` in place of a text that the model wrote before. So answers and their items are kept
-for a while under their ids, unless the client says `store: false`; each tenant finds its own only. A response is kept
-as what was new in it and the ids of those before it, so a conversation takes room in proportion to its length. Above:
-`exchange`. Below: `conversation`.
+for a while under their ids, unless the client says `store: false`; each tenant finds its own only. Above: `exchange`.
+Below: `stored`, `conversation`.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 
 import msgspec
 
 from ..conversation import Conversation
 from ..core.model import JSONObject, JSONValue, Request, is_array, is_object
-from ..errors import UsageError
-from .loop_memory import names_of
+from .stored import Kept, Stored
 
 __all__ = ["Earlier"]
 
-_log = logging.getLogger("toolspeak.server")
 #: The one protocol whose clients do that.
 _FACE = "openai_responses"
 _REFERENCE = "item_reference"
@@ -30,23 +26,16 @@ _PREVIOUS = "previous_response_id"
 _LONGEST_PATH = 1000
 
 
-class _Kept(msgspec.Struct, frozen=True):
-    """A response as it is kept."""
-
-    #: What was sent with its request, and what came of it.
-    input: list[JSONValue]
-    output: list[JSONObject]
-    #: The ids of those before it, the oldest first.
-    path: list[str]
-
-
 class Earlier:
     """What one request means of earlier answers, and what later ones may mean of it."""
 
     def __init__(self, conversation: Conversation, tenant: str, face: str, said: Mapping[str, JSONValue]) -> None:
         self._conversation = conversation
         self._tenant = tenant
+        self._stored = Stored(conversation, tenant)
         self._ours = face == _FACE
+        #: Whether there may be anything to have at hand or to keep: a protocol that does that, or others to share with.
+        self.matters = self._ours or conversation.is_shared
         self._said = said
         self._path: list[str] = []
         #: The id of the response that this one goes on from, if it was found.
@@ -66,6 +55,10 @@ class Earlier:
 
     async def warm(self, request: Request) -> None:
         """Have at hand what the turn will ask for."""
+        if not self._conversation.is_shared:
+            return
+        from .loop.memory import names_of
+
         results = (result.id for message in request.messages for result in message.results)
         await self._conversation.warm(self._tenant, results, names_of(request.messages))
 
@@ -85,17 +78,10 @@ class Earlier:
         output = response.get("output")
         items = [item for item in output if is_object(item)] if is_array(output) else []
         for item in items:
-            self._put(item.get("id"), item)
-        name = response.get("id")
-        if isinstance(name, str) and response.get("status") != "failed" and len(self._path) < _LONGEST_PATH:
-            self._put(_name(name), msgspec.to_builtins(_Kept(_items(self._said), items, self._path)))
-
-    def _put(self, name: JSONValue, value: JSONObject) -> None:
-        try:
-            if isinstance(name, str) and name:
-                self._conversation.keep_item(self._tenant, name, value)
-        except UsageError as error:  # too large: whoever names it is told that it is not kept
-            _log.warning("an answer is not kept: %s", error)
+            self._stored.keep_item(item.get("id"), item)
+        if response.get("status") != "failed" and len(self._path) < _LONGEST_PATH:
+            rest = {name: value for name, value in response.items() if name != "output"}
+            self._stored.keep(response.get("id"), Kept(_items(self._said), items, self._path, rest))
 
     async def _with_items(self, said: Mapping[str, JSONValue]) -> Mapping[str, JSONValue]:
         items = said.get("input")
@@ -110,23 +96,14 @@ class Earlier:
 
     async def _conversation_until(self, previous: str) -> list[JSONValue] | None:
         """Everything up to a response and with it; None where a part of it is not kept (any more)."""
-        last = await self._kept([previous])
+        last = await self._stored.find([previous])
         if not last:
             return None
-        before = await self._kept(last[0].path)
+        before = await self._stored.find(last[0].path)
         if len(before) != len(last[0].path):
             return None
         self._path = [*last[0].path, previous]
         return [item for kept in (*before, *last) for item in (*kept.input, *kept.output)]
-
-    async def _kept(self, ids: list[str]) -> list[_Kept]:
-        await self._conversation.warm(self._tenant, items=map(_name, ids))
-        found = (self._conversation.item(self._tenant, _name(each)) for each in ids)
-        return [msgspec.convert(each, _Kept) for each in found if each is not None]
-
-
-def _name(response: str) -> str:
-    return f"responses/{response}"
 
 
 def _items(said: Mapping[str, JSONValue]) -> list[JSONValue]:

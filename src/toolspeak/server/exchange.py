@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 import time
 from collections.abc import Mapping
 
@@ -18,19 +17,21 @@ import msgspec
 
 from ..config import Secret
 from ..core.events import CallStart, Event, Failure, Noted, Reply, fold
-from ..core.model import JSONValue, Note, Request
+from ..core.model import JSONValue, Note, Request, Tool
 from ..core.strategy import Settings
-from ..core.trace import Trace
+from ..core.turns.trace import Trace
 from ..errors import ToolspeakError
 from ..reach import Reached
-from ..turn import error_after
+from ..turn import all_events, error_after
 from ..turn_maker import MadeTurn
 from .asgi import ClientGone, Headers, Receive, Scope, Send, error_headers, read_body, respond
 from .auth import NOBODY, Caller
 from .earlier import Earlier
 from .faces import Encoder, Face
 from .gateway import Gateway, Target
+from .ids import new_id
 from .limits import check_request, ignored_routing, read_object
+from .loop.told import telling
 from .wishes import with_settings
 
 __all__ = ["KEEP_ALIVE_SECONDS", "Exchange", "Record"]
@@ -81,7 +82,7 @@ class Exchange:
         keep_alive: float = KEEP_ALIVE_SECONDS,
     ) -> None:
         #: 128 random bits: nobody finds another's by guessing.
-        self.id = secrets.token_hex(16)
+        self.id = new_id()
         #: Whose request it is, once that is known.
         self.tenant = ""
         self.record: Record | None = None
@@ -98,6 +99,10 @@ class Exchange:
         self.way: Reached | None = None
         self.settings: Settings | None = None
         self.waited = 0.0
+        #: Seconds until the upstream's first token, those in which something was held back, and those of tools here.
+        self.first_token = self.held = self.tooled = 0.0
+        #: Tools of the server's own that were offered.
+        self.served: tuple[Tool, ...] = ()
         self._gateway = gateway
         self._face = face
         self._scope = scope
@@ -120,7 +125,8 @@ class Exchange:
     async def answer(self, fields: Mapping[str, JSONValue], caller: Caller = NOBODY) -> None:
         """Answer the request. `fields` are what the path says about it."""
         self.fields = fields
-        self.secrets = tuple(credential.secret for credential in caller.own)
+        if caller.own:
+            self.secrets = tuple(credential.secret for credential in caller.own)
         try:
             self.body = await read_body(self._scope, self._receive)
             said = read_object(self.body)
@@ -135,7 +141,8 @@ class Exchange:
             if self._face.needs_store(request):
                 request = self._face.decode(await earlier.expanded(), **fields)
                 check_request(request, len(self.body))
-            await earlier.warm(request)
+            if earlier.matters:
+                await earlier.warm(request)
             if self._face.loads and not request.messages and target.maker.reached.protocol != _LOADING:
                 await self._loaded(request)
                 return
@@ -143,7 +150,7 @@ class Exchange:
             asked = msgspec.structs.replace(request, model=model) if request.model != model else request
             seen = (*ignored_routing(request), *self._face.seen(said))
             made = await self._gateway.make(target, asked, caller, seen)
-            self.asked, self.protocol = made.request, target.maker.reached.protocol
+            self.asked, self.protocol, self.served = made.request, target.maker.reached.protocol, made.served
             self._face.check(request, made.plan.kind, self.protocol)
             await self._watched(made, target, _going_on(request, earlier.previous))
         except ToolspeakError as error:
@@ -162,6 +169,11 @@ class Exchange:
     def face(self) -> str:
         """The protocol that the client speaks."""
         return self._face.name
+
+    @property
+    def left(self) -> bool:
+        """Whether the client went away before the end."""
+        return self._gone
 
     async def end(self, error: ToolspeakError) -> None:
         """End an answer that was broken off from outside."""
@@ -228,15 +240,16 @@ class Exchange:
     async def _carry_out(self, made: MadeTurn, target: Target, request: Request) -> None:
         naming = {"id": self._face.id_prefix + self.id, "created": int(time.time()), "model": request.model}
         if request.stream:
-            await self._stream(made, target, request, self._face.encoder(request, **naming))
+            encoder = self._face.encoder(request, **naming)
+            # Only who names the server's tools is told of their calls, beside the answer.
+            encoder = telling(encoder, made.turn, self._face.name) if target.server_tools else encoder
+            await self._stream(made, target, request, encoder)
         else:
             await self._whole(made, target, request, naming)
 
     async def _whole(self, made: MadeTurn, target: Target, request: Request, naming: dict[str, JSONValue]) -> None:
-        events: list[Event] = []
         # Nothing can go wrong between two batches, so whatever ends the turn ends inside it, where it hangs up.
-        async for batch in made.turn.batches():
-            events += batch
+        events = await all_events(made.turn)
         self._notes += [event.note for event in events if type(event) is Noted]
         outcome = made.turn.outcome
         assert outcome is not None
@@ -284,7 +297,8 @@ class Exchange:
 
     async def _keep_for_later(self, request: Request, answer: bytes) -> None:
         assert self._earlier is not None
-        await self._earlier.keep(request, answer)
+        if self._earlier.matters:
+            await self._earlier.keep(request, answer)
 
     # ---- writing
 
@@ -310,7 +324,8 @@ class Exchange:
 
     async def _refuse(self, error: ToolspeakError) -> None:
         self.refusal = str(error)
-        if isinstance(error, ClientGone) or self._gone:
+        self._gone = self._gone or isinstance(error, ClientGone)
+        if self._gone:
             return
         if self._started:
             if self._encoder is not None:  # it ends with the error, and without the mark of a good end
@@ -338,11 +353,14 @@ class Exchange:
 
     def _keep(self, made: MadeTurn, request: Request) -> None:
         plan, outcome = made.plan, made.turn.outcome
-        self.provider, self.waited = made.turn.provider, made.turn.waited
+        turn = made.turn
+        self.provider, self.waited, self.tooled = turn.provider, turn.waited, turn.tooled
+        self.first_token, self.held = turn.first_token, turn.held
         about = (self.id, self._face.name, request.model, plan.kind)
         if outcome is None:
             error = "the client went away" if self._gone else "it was broken off"
-            self.record = Record(*about, 0, (), error, Trace(plan.kind, plan.rule, plan.why), tuple(self._notes))
+            trace = Trace(plan.kind, plan.rule, plan.why)
+            self.record = Record(*about, turn.asked, (), error, trace, tuple(self._notes))
             return
         failure = outcome.failure.message if outcome.failure is not None else ""
         self.record = Record(*about, outcome.requests, outcome.warnings, failure, outcome.trace, tuple(self._notes))

@@ -61,7 +61,7 @@ class Face(msgspec.Struct, frozen=True):
         """
         if self.needs_store(request) and not (upstream == self.name and plan in _UNTOUCHED):
             hint = "send the whole conversation, and not in the background"
-            raise NotKeptError("earlier responses are not kept here", hint=hint)
+            raise NotKeptError("the response that it goes on from is not kept here, or not any more", hint=hint)
 
 
 #: Plans with which an upstream of the same protocol gets what its own client would send.
@@ -76,6 +76,8 @@ class _Row(msgspec.Struct, frozen=True):
     keep_alive: bytes = b""
     #: The codec, where it is called differently, and what its encoder is told.
     codec: str = ""
+    #: Where the codec stands, if not under its own name.
+    module: str = ""
     fields: Mapping[str, JSONValue] = {}
     loads: bool = False
 
@@ -88,7 +90,7 @@ _ROWS = {
     "gemini": _Row("", filler=b"\r\n"),
     # A line holds one value, and white space before a value means nothing, in lines as in a list.
     "ollama": _Row("", b"application/x-ndjson", b" ", loads=True),
-    "ollama_generate": _Row("", b"application/x-ndjson", b" ", loads=True),
+    "ollama_generate": _Row("", b"application/x-ndjson", b" ", module="ollama.generate", loads=True),
     "gemini_list": _Row("", b"application/json", b" ", codec="gemini", fields={"sse": False}),
 }
 
@@ -103,7 +105,7 @@ def face(name: str, query: bytes = b"") -> Face:
 @cache
 def _made(name: str) -> Face:
     row = _ROWS[name]
-    codec = import_module(f"toolspeak.protocols.{row.codec or name}")
+    codec = import_module(f"toolspeak.protocols.{row.module or row.codec or name}")
     return Face(
         row.codec or name,
         codec.decode_request,

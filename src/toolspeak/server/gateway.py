@@ -10,27 +10,32 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Protocol, TypeVar
 
 import msgspec
 
 from ..config import Auth
+from ..conversation import Conversation
 from ..core.capability import Capabilities
-from ..core.model import Note, Request
+from ..core.model import Note, Request, Tool
 from ..core.strategy import Settings
-from ..errors import ConfigError
+from ..errors import ConfigError, UsageError
 from ..probe import Probes
 from ..reach import Reached
 from ..state import State
 from ..turn_maker import MadeTurn, TurnMaker
 from ..upstreams.fallback import Fallback
 from ..upstreams.seam import Batches, Upstream
-from .auth import NOBODY, Caller, Credential, Unauthorized, tenant_of
+from .auth import NOBODY, Caller, Credential, Forbidden, Unauthorized, tenant_of
 from .limits import LimitedUpstream, Meter
 from .listing import Listing, ListingUpstream
 from .models import Catalogue, Place, UnknownModel
 
-__all__ = ["Gateway", "Line", "Loop", "Target", "UnknownModel"]
+__all__ = ["PAGE", "Gateway", "Line", "Loop", "Target", "UnknownModel"]
+
+#: Under what the tools are found that the page may use. No key has this name: it cannot be printed.
+PAGE = "\0page"
 
 #: Models, and clients with keys of their own, that are kept ready. Both are named by requests, so both are bounded.
 _MOST_TARGETS = 1024
@@ -46,6 +51,8 @@ class Target(msgspec.Struct, frozen=True):
     settings: Settings
     #: Under what the memory of this caller's conversations is kept.
     tenant: str = ""
+    #: Which of the server's own tools the request names; None: it says nothing about them.
+    server_tools: frozenset[str] | None = None
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -76,10 +83,20 @@ class Loop(Protocol):
         """Have the tools ready."""
         ...
 
+    def offered(self) -> tuple[Tool, ...]:
+        """The tools, once they are ready."""
+        ...
+
     def make(
-        self, maker: TurnMaker, asked: Request, settings: Settings, tenant: str, seen: tuple[Note, ...]
+        self,
+        maker: TurnMaker,
+        asked: Request,
+        settings: Settings,
+        tenant: str,
+        seen: tuple[Note, ...],
+        chosen: frozenset[str] | None = None,
     ) -> MadeTurn:
-        """A request carried out with these tools beside the client's own."""
+        """A request carried out with these tools, or those chosen, beside the client's own."""
         ...
 
     async def close(self) -> None:
@@ -121,7 +138,7 @@ class Gateway:
         memory: where the tools of conversations are remembered.
         secret: what nonces are made from.
         probes: what finds out, in the background, what models can do.
-        loops: by the names of keys, the tools that the server runs for their holders.
+        loops: by the names of keys (and `PAGE`), the tools that the server runs for their holders.
 
     Raises:
         ConfigError: an alias or a fallback leads nowhere, or a client's key to somebody else.
@@ -176,6 +193,19 @@ class Gateway:
             chain.append((other, model or other.fixed))
         return tuple(chain)
 
+    def check(self) -> None:
+        """Look at what can be wrong with every upstream, before anybody asks for one.
+
+        Raises:
+            ConfigError: settings, address or key of one cannot be used.
+        """
+        for line in self._lines.values():
+            try:
+                line.settings(line.fixed or next((name for name in line.models if "*" not in name), ""))
+                self._dial(line)
+            except UsageError as error:
+                raise ConfigError(f"the upstream `{line.name}`: {error.args[0]}", hint=error.hint) from error
+
     # ---- finding
 
     def target(self, request: Request, caller: Caller = NOBODY) -> Target:
@@ -191,21 +221,36 @@ class Gateway:
         whose = tenant_of(own) if own is not None else ""
         header = self._header(place, own, request) if own is not None else ""
         key = (place.upstream, place.model, whose, header)
-        maker, settings = _kept(self._makers, key, lambda: self._make(place, own, header), _MOST_TARGETS)
+        maker, settings = _kept(self._makers, key, partial(self._make, place, own, header), _MOST_TARGETS)
         return Target(maker, settings, caller.tenant or whose)
 
     async def make(self, target: Target, asked: Request, caller: Caller, seen: tuple[Note, ...] = ()) -> MadeTurn:
         """The turn that answers a request: with tools of the server's own, where the caller's key is for that."""
-        loop = self._loops.get(caller.key.name) if self._loops and caller.key is not None else None
-        if loop is None or target.settings.chat_only or asked.tool_choice.mode == "none":
+        chosen = target.server_tools
+        loop = self.loop(caller) if self._loops or chosen else None
+        if chosen and loop is None:
+            raise Forbidden(
+                "the server runs no tools of its own for you", hint="its configuration says for whom it does"
+            )
+        # The page names the tools that it wants; who asks with a key has all of them.
+        unwanted = not chosen if caller.page else chosen == frozenset()
+        if loop is None or unwanted or target.settings.chat_only or asked.tool_choice.mode == "none":
             return target.maker.make(asked, target.settings, target.tenant, seen)
         await loop.prepare()
-        return loop.make(target.maker, asked, target.settings, target.tenant, seen)
+        return loop.make(target.maker, asked, target.settings, target.tenant, seen, chosen)
+
+    def loop(self, caller: Caller) -> Loop | None:
+        """The tools that the server runs for a caller: those of its key, or those that the page may use."""
+        key = caller.key or caller.begun_with
+        found = self._loops.get(key.name) if key is not None else None
+        return found if found is not None or not caller.page else self._loops.get(PAGE)
 
     def _place(self, name: str, caller: Caller) -> Place:
         found = self._places.get(name)
         if found is None or not self._permits(found, caller):
-            found = self._catalogue.find(name, lambda place: self._permits(place, caller))
+            found = self._catalogue.find(
+                name, lambda place: self._permits(place, caller), lambda place: self._shows(place, caller)
+            )
             if len(self._places) < _MOST_TARGETS:
                 self._places[name] = found
         return found
@@ -260,6 +305,14 @@ class Gateway:
         """The upstream, with the configured key."""
         return self._dialled.get(line.name) or self._dialled.setdefault(line.name, line.dial(None))
 
+    def serves(self, model: str, caller: Caller = NOBODY) -> None:
+        """Whether requests for a model lead anywhere.
+
+        Raises:
+            UnknownModel: no upstream serves it, or none that the caller may use.
+        """
+        self._place(self._fixed or model, caller)
+
     def models(self, caller: Caller = NOBODY) -> Mapping[str, str]:
         """The models that the caller may use and that are known by name, with who serves them."""
         return self._catalogue.names(lambda place: self._shows(place, caller), self._listing.names())
@@ -275,6 +328,16 @@ class Gateway:
     def _shows(self, place: Place, caller: Caller) -> bool:
         guarded = any(line.auth == "check" for line, _ in self._chains[place.upstream])
         return self._permits(place, caller) and (caller.key is not None or caller.admin or not guarded)
+
+    @property
+    def has_loops(self) -> bool:
+        """Whether the server runs tools for anybody."""
+        return bool(self._loops)
+
+    @property
+    def conversation(self) -> Conversation:
+        """What is remembered of earlier turns."""
+        return Conversation(self._memory)
 
     @property
     def probes(self) -> Probes | None:

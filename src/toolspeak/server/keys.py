@@ -64,8 +64,9 @@ class Keys:
     def __init__(self, state: State, clock: Clock = time.time) -> None:
         self._state = state
         self._clock = clock
+        #: Something else whenever a key may have been made or revoked; None while nobody knows.
+        self.version: Callable[[], object] = getattr(state, "version", _unknown)
         #: By their hashes, the keys that were found in a version of the state, where it can tell its version.
-        self._version: Callable[[], object] = getattr(state, "version", _unknown)
         self._found: dict[str, Key] = {}
         self._found_in: object = None
 
@@ -112,7 +113,7 @@ class Keys:
         if not text.startswith(PREFIX) or len(text) > _LONGEST_KEY or not text.isascii():
             return None
         digest = _digest(text)
-        version = self._version()
+        version = self.version()
         if version is None or version != self._found_in or len(self._found) > _MOST_FOUND:
             self._found, self._found_in = {}, version
         found = self._found.get(digest)

@@ -14,9 +14,7 @@ from contextlib import AbstractContextManager, aclosing, nullcontext
 
 import msgspec
 
-from ..core.model import JSONObject, JSONValue, Note, Request, is_array, is_object
-from ..core.neutral import shown_name
-from ..core.schema import MAX_SCHEMA_BYTES
+from ..core.model import MAX_SCHEMA_BYTES, JSONObject, JSONValue, Note, Request, is_array, is_object
 from ..errors import SchemaError, UpstreamError, UsageError
 from ..protocols.common import ROUTING_FIELDS, parse_object
 from ..upstreams.seam import Batches, Upstream
@@ -41,6 +39,8 @@ MOST_MESSAGES = 20_000
 _MESSAGES, _TOOLS = ("messages", "input", "contents"), ("tools", "functions")
 #: A text in JSON. One that never ends goes on to the end, so that nothing is looked at twice.
 _TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+#: How gzip and zstd begin.
+_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 #: Keys whose counts are kept. One that was not used for longest starts anew, with a full bucket.
 _MOST_METERS = 4096
 #: When to try again if somebody else's request must end first: nobody knows, so soon.
@@ -56,6 +56,12 @@ class TooManyRequests(UsageError):
     def __init__(self, message: str, retry_after: float) -> None:
         super().__init__(message, hint=f"try again in {retry_after:.0f} s")
         self.retry_after = retry_after
+
+
+class Packed(UsageError):
+    """A body that is compressed: what a few bytes become would have to be limited too, and no client needs it."""
+
+    status = 415
 
 
 class Meter:
@@ -190,6 +196,8 @@ def read_object(body: bytes) -> JSONObject:
     Raises:
         UsageError: it is no such object.
     """
+    if body.startswith(_PACKED):
+        raise Packed("the body is compressed", hint="send it as it is, without content-encoding")
     # Brackets in strings count too: it is enough that no request has nearly as many.
     brackets = body.count(b"{") + body.count(b"[")
     if brackets > MOST_CONTAINERS:
@@ -253,6 +261,8 @@ def check_request(request: Request, size: int = 0) -> None:
     for tool in request.tools:
         taken = len(msgspec.json.encode(tool.parameters))
         if taken > MAX_SCHEMA_BYTES:
+            from ..core.prompts.neutral import shown_name
+
             raise SchemaError(
                 f"the `parameters` of `{shown_name(tool.name)}` take {taken} bytes, more than {MAX_SCHEMA_BYTES}",
                 hint="shorten the descriptions or split the tool",
@@ -261,7 +271,7 @@ def check_request(request: Request, size: int = 0) -> None:
 
 def ignored_routing(request: Request) -> tuple[Note, ...]:
     """A note for the fields by which a caller wanted to choose where the request goes: nobody but us does."""
-    fields = sorted(ROUTING_FIELDS & request.options.extra.keys())
-    if not fields:
+    if ROUTING_FIELDS.isdisjoint(request.options.extra):
         return ()
+    fields = sorted(ROUTING_FIELDS & request.options.extra.keys())
     return (Note("routing_ignored", f"where a request goes is configured; ignored: {', '.join(fields)}"),)

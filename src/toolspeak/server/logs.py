@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, TypeAlias
 
 from ..config import Secret
+from ..core.printable import printable
 from .trips import CURRENT
 
 __all__ = ["Format", "JsonLines", "Lines", "TextLines", "redacted", "set_up"]
@@ -84,14 +85,8 @@ class TextLines(Lines):
         time, level, logger, message = (line.pop(name) for name in ("time", "level", "logger", "message"))
         trace = str(line.pop("error")).splitlines() if record.exc_info else []
         rest = "".join(f" {name}={value}" for name, value in line.items())
-        first = _printable(f"{time} {str(level).upper()} {logger}: {message}{rest}")
-        return "\n".join([first, *(f"  | {_printable(each)}" for each in trace)])
-
-
-def _printable(text: str) -> str:
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+        first = printable(f"{time} {str(level).upper()} {logger}: {message}{rest}")
+        return "\n".join([first, *(f"  | {printable(each)}" for each in trace)])
 
 
 def set_up(

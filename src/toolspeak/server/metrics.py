@@ -14,8 +14,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TypeAlias
 
-from ..core.engine import EMULATED
-from ..core.trace import AttemptTrace
+from ..core.turns.actions import EMULATED
+from ..core.turns.trace import AttemptTrace
 from .exchange import Record
 from .numbers import ADDED_BOUNDS, SECONDS_BOUNDS, Histogram, Labels, Numbers, Timing
 

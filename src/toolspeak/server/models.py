@@ -75,8 +75,8 @@ class Catalogue:
             raise ConfigError(f"the alias `{alias}` stands for `{target}`, which no upstream serves")
         return msgspec.structs.replace(found, alias=alias)
 
-    def find(self, name: str, permits: Permits = lambda place: True) -> Place:
-        """Where the model of that name is.
+    def find(self, name: str, permits: Permits = lambda place: True, shows: Permits = lambda place: True) -> Place:
+        """Where the model of that name is. `shows`: which of the names may be told to who has mistaken one.
 
         Raises:
             UnknownModel: nowhere that this caller may ask.
@@ -85,7 +85,7 @@ class Catalogue:
         if place is not None and permits(place):
             return place
         shown = f"`{name[:_COMPARED]}`" if name else "no model"
-        near = get_close_matches(name[:_COMPARED], self.names(permits), n=_NEAR)
+        near = get_close_matches(name[:_COMPARED], self.names(lambda place: permits(place) and shows(place)), n=_NEAR)
         hint = f"did you mean {' or '.join(f'`{each}`' for each in near)}?" if near else "GET /v1/models lists them"
         raise UnknownModel(f"{shown} is not served here" if name else "the request names no model", hint=hint)
 

@@ -7,8 +7,10 @@ One coroutine for each page of `routes`; nothing here executes a tool. Above: `p
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Awaitable, Callable, Iterable
+from itertools import islice
 from pathlib import Path
 from typing import TypeAlias, get_args
 from urllib.parse import parse_qsl
@@ -17,7 +19,7 @@ import msgspec
 
 from ..config import Secret
 from ..core.evidence import Policy
-from ..core.model import JSONObject, JSONValue
+from ..core.model import JSONObject, JSONValue, Tool
 from ..core.strategy import Emulation, Mode
 from ..dialects.table import DIALECTS
 from ..errors import UsageError
@@ -26,19 +28,27 @@ from .auth import Caller
 from .gateway import Gateway
 from .limits import read_object
 from .page_models import ModelsDesk
-from .page_sessions import SessionsDesk
-from .recorder import Entry, Recorder
-from .replay import replayed
+from .page_sessions import SessionsDesk, owner_of
+from .recording.recorder import Entry, Recorder
+from .recording.replay import replayed
+from .recording.series import Series
+from .recording.shown import line, under_way, whole
 from .routes import Route
-from .series import Series
-from .shown import line, whole
 
 __all__ = ["PageApi"]
 
 #: Lines that are told at once; whoever looks for the first time gets all that are kept.
 _MOST_LINES = 2000
+#: Requests under way that are told: more than anybody looks through.
+_MOST_RUNNING = 100
 #: What the page sends is short.
 _LARGEST_BODY = 64 * 1024
+#: Questions and their answers with all rounds; results of tools are long at times.
+_LARGEST_CHAT = 16 * 1024 * 1024
+#: Told where the server runs tools, but not for who asks.
+_NOT_FOR_YOU = (
+    "This server runs tools for the holders of some keys. Their table in its configuration does not say `page = true`."
+)
 #: Where `toolspeak eval` keeps its results unless told otherwise, and how many and how large ones are shown.
 _RESULTS, _MOST_RESULTS, _LARGEST_RESULTS = "toolspeak-eval", 20, 4 * 1024 * 1024
 
@@ -53,6 +63,7 @@ class PageApi:
         series: what was counted.
         secrets: what must not be shown.
         store: where sessions are.
+        several: whether other workers answer here too, each of which keeps requests of its own.
     """
 
     def __init__(
@@ -62,7 +73,9 @@ class PageApi:
         series: Series,
         secrets: Callable[[], Iterable[Secret]] = tuple,
         store: str = "",
+        several: Callable[[], bool] = bool,
     ) -> None:
+        self.several = several
         self._gateway = gateway
         self._recorder = recorder
         self._secrets = secrets
@@ -80,6 +93,8 @@ class PageApi:
             "series": self._series,
             "chats": self._chats,
             "chat": self._chat,
+            "chat_kept": self._chat_kept,
+            "server_tools": self._server_tools,
         }
 
     def find(self, page: str) -> _Make | None:
@@ -101,6 +116,8 @@ class PageApi:
         return {
             "version": __version__,
             "recording": self._recorder is not None,
+            "keeping": self._sessions.keeps,
+            "several": self.several(),
             "models": list(gateway.models(caller)),
             "modes": list(get_args(Mode)),
             "plans": list(get_args(Emulation)),
@@ -112,10 +129,13 @@ class PageApi:
 
     async def _records(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         if self._recorder is None:
-            return {"requests": [], "recording": False}
+            return {"requests": [], "running": [], "recording": False}
         entries = list(self._recorder.after(_after(scope)))[:_MOST_LINES]
         hidden = [secret.reveal() for secret in self._secrets()]
-        return {"requests": [line(entry, hidden) for entry in entries], "recording": True}
+        lines: list[JSONValue] = [line(entry, hidden) for entry in entries]
+        now, under = time.time(), islice(self._recorder.running(), _MOST_RUNNING)
+        running: list[JSONValue] = [under_way(exchange, began, now, hidden) for exchange, began in under]
+        return {"requests": lines, "running": running, "recording": True, "worker": os.getpid()}
 
     async def _record(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         entry = self._entry(route, caller)
@@ -155,13 +175,31 @@ class PageApi:
         return {"rows": msgspec.to_builtins(self._numbers.rows(time.time()))}
 
     async def _chats(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        return await asyncio.to_thread(self._sessions.listed, _query(scope).get("text", ""))
+        return await asyncio.to_thread(self._sessions.listed, owner_of(caller), _query(scope).get("text", ""))
 
     async def _chat(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        return await asyncio.to_thread(self._sessions.one, str(route.fields["id"]))
+        return await asyncio.to_thread(self._sessions.one, owner_of(caller), str(route.fields["id"]))
+
+    async def _chat_kept(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        body = await read_body(scope, receive, _LARGEST_CHAT)
+        return await self._sessions.keep(owner_of(caller), read_object(body))
+
+    async def _server_tools(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
+        """The tools that the server would run for the caller."""
+        gateway = self._gateway()
+        loop = gateway.loop(caller)
+        if loop is None:
+            return {"tools": [], "why": _NOT_FOR_YOU if gateway.has_loops else ""}
+        with gateway.lease():
+            await loop.prepare()
+        return {"tools": [_tool(each) for each in loop.offered()], "why": ""}
 
     async def _evaluations(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         return {"evaluations": await asyncio.to_thread(_results)}
+
+
+def _tool(tool: Tool) -> JSONValue:
+    return {"name": tool.name, "description": tool.description, "side_effects": tool.side_effects}
 
 
 def _query(scope: Scope) -> dict[str, str]:
@@ -169,8 +207,9 @@ def _query(scope: Scope) -> dict[str, str]:
 
 
 def _after(scope: Scope) -> int:
-    """The number behind which somebody wants to know."""
-    number = _query(scope).get("after", "0")
+    """The number behind which somebody wants to know. One that another worker gave means nothing here."""
+    query = _query(scope)
+    number = query.get("after", "0") if query.get("worker", str(os.getpid())) == str(os.getpid()) else "0"
     return int(number) if number.isascii() and number.isdigit() and len(number) < 16 else 0
 
 

@@ -14,8 +14,8 @@ import msgspec
 from ..config import shown_url
 from ..core.capability import Found, Profile
 from ..core.model import JSONObject, JSONValue, Request, Tool
-from ..core.probing import MOST_REQUESTS
-from ..core.probing_questions import Asked, Heard
+from ..core.probing.battery import MOST_REQUESTS
+from ..core.probing.questions import Asked, Heard
 from ..core.strategy import Settings, plan
 from ..errors import ToolspeakError, UsageError
 from ..probe import Probes

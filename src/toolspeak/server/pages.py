@@ -6,14 +6,14 @@ Above: `app`, which knows the caller. Below: `gateway`, `auth`, `sessions`, `pag
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
 
 from ..core.contract import estimate_tokens
 from ..core.model import JSONObject, JSONValue, is_array, is_object
-from .asgi import Receive, Scope, Send, read_body, respond
+from .asgi import Headers, Receive, Scope, Send, read_body, respond
 from .auth import Access, Caller
 from .faces import face
 from .gateway import Gateway
@@ -22,6 +22,7 @@ from .page_api import PageApi
 from .page_files import INDEX, prefers_html, send_file
 from .routes import Route, for_caller, methods_of
 from .sessions import LINK_HEADERS, LINK_PAGE, SESSION_SECONDS, cookie_name, session_in
+from .stored_pages import StoredPages
 from .unserved import refusal
 
 __all__ = ["Pages"]
@@ -46,6 +47,9 @@ _NO_TEXT = ("role", "type", "id", "tool_use_id", "cache_control", "signature", "
 _FILES = ("inlineData", "inline_data", "fileData", "file_data")
 _UNREAD = _AS_JSON.union(_NO_TEXT, _FILES)
 _PICTURE = "base64"
+#: Pages that show what one worker keeps, and the header that ends a connection.
+_OF_A_WORKER = frozenset({"records", "record", "replay"})
+_CLOSE = (b"connection", b"close")
 #: A code is short; what is longer need not be read.
 _LARGEST_CODE = 1024
 
@@ -56,6 +60,7 @@ class Pages:
     def __init__(self, gateway: Callable[[], Gateway], api: PageApi, access: Access) -> None:
         self._gateway = gateway
         self._api = api
+        self._stored = StoredPages(gateway)
         self._access = access
         self._json: dict[str, _Make] = {
             "health": lambda route, caller, body: {"status": "ok"},
@@ -70,9 +75,9 @@ class Pages:
             "ollama_tags": lambda route, caller, body: {"models": [_ollama(name) for name in self._names(caller)]},
             "ollama_ps": lambda route, caller, body: {"models": []},
             "ollama_version": lambda route, caller, body: {"version": "0.12.0"},
-            "ollama_show": lambda route, caller, body: _shown(),
-            "anthropic_count": lambda route, caller, body: {"input_tokens": _tokens(body)},
-            "gemini_count": lambda route, caller, body: {"totalTokens": _tokens(body)},
+            "ollama_show": lambda route, caller, body: self._ollama_model(body, caller),
+            "anthropic_count": lambda route, caller, body: {"input_tokens": self._counted(body, caller)},
+            "gemini_count": lambda route, caller, body: {"totalTokens": _tokens(read_object(body))},
         }
 
     async def show(self, route: Route, caller: Caller, scope: Scope, receive: Receive, send: Send) -> None:
@@ -97,17 +102,21 @@ class Pages:
                 self._access.sessions.end(session_in(scope))
                 await respond(send, 200, b"{}", headers=[(b"set-cookie", _cookie("", 0, scope))])
             case _:
+                # So that the next one may meet another worker, which keeps other requests.
+                ending: Headers = [_CLOSE] if route.page in _OF_A_WORKER and self._api.several() else []
                 value = await self._value(route, caller, scope, receive)
                 if value is None:
-                    await self.missing(scope, send, route.shape)
+                    await self.missing(scope, send, route.shape, ending)
                 else:
-                    await respond(send, 200, msgspec.json.encode(value))
+                    await respond(send, 200, msgspec.json.encode(value), headers=ending)
 
     async def _value(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         """What a page shows; None for nothing."""
         asked = self._api.find(route.page)
         if asked is not None:
             return await asked(route, caller, scope, receive)
+        if self._stored.knows(route.page):
+            return await self._stored.show(route, caller, scope)
         if route.page in _LISTS:
             await self._gateway().refresh()
         make = self._json.get(route.page)
@@ -124,12 +133,14 @@ class Pages:
         _log.info("a session has begun")
         await respond(send, 200, b"{}", headers=[(b"set-cookie", _cookie(session, int(SESSION_SECONDS), scope))])
 
-    async def missing(self, scope: Scope, send: Send, shape: str = "") -> None:
+    async def missing(
+        self, scope: Scope, send: Send, shape: str = "", headers: Sequence[tuple[bytes, bytes]] = ()
+    ) -> None:
         """There is nothing at this path, or not by this method. `shape` is the protocol of who asks, if known."""
         error = refusal(scope["method"], scope["path"])
         status, body = face(shape or error.shape).error(error)
         allowed = ", ".join(methods_of(scope["path"])).encode()
-        await respond(send, status, body, headers=[(b"allow", allowed)] if status == 405 else [])
+        await respond(send, status, body, headers=[*headers, *([(b"allow", allowed)] if status == 405 else [])])
 
     # ---- models
 
@@ -147,6 +158,19 @@ class Pages:
 
     def _gemini_model(self, name: str, caller: Caller) -> JSONObject | None:
         return _gemini(name) if name in self._names(caller) else None
+
+    def _ollama_model(self, body: bytes, caller: Caller) -> JSONObject:
+        fields = read_object(body)
+        name = fields.get("model") or fields.get("name")  # the second is what older clients say
+        self._gateway().serves(name if isinstance(name, str) else "", caller)
+        return _shown()
+
+    def _counted(self, body: bytes, caller: Caller) -> int:
+        """The tokens of a request to Anthropic, for a model that there is."""
+        fields = read_object(body)
+        name = fields.get("model")
+        self._gateway().serves(name if isinstance(name, str) else "", caller)
+        return _tokens(fields)
 
 
 class _Code(msgspec.Struct, frozen=True):
@@ -178,9 +202,8 @@ def _gemini(name: str) -> JSONObject:
     return {"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods}
 
 
-def _tokens(body: bytes) -> int:
+def _tokens(fields: JSONObject) -> int:
     """The tokens of the texts in a body; what only says how they are to be read takes none."""
-    fields = read_object(body)
     inside = fields.get(_INSIDE)
     fields = inside if is_object(inside) else fields
     counted = 0

@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from math import ceil
 from pathlib import Path
 from types import FrameType
@@ -47,6 +48,8 @@ _OTHER_FILES = 128
 _FILES_EACH = 2
 #: As many files as a process is given at most: 100,000 clients need no more.
 _MOST_FILES = 1 << 18
+#: Seconds after the start in which whoever comes first is answered and nothing else is done.
+_FIRST = 1.0
 #: uvicorn ticks ten times a second; numbers are told once.
 _TICKS = 10
 
@@ -105,6 +108,8 @@ class Server(uvicorn.Server):
             loop.add_reader(self._worker.parent, self._orphaned)
             self._worker.listen_to_signals()
         self._listening()
+        if self._worker is None:
+            loop.call_later(_FIRST, loop.run_in_executor, None, load_engine)
 
     # ---- another configuration
 
@@ -206,6 +211,7 @@ def serve(
     if manner.workers == 1:
         answering(None, None, ready)
         return 0
+    load_engine()  # once for all of them
     folder = Path(tempfile.mkdtemp(prefix="toolspeak-"))
     parent = os.getpid()
 
@@ -250,6 +256,12 @@ def _answer(
     gc.freeze()
     gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
     Server(config, app, remake, manner, worker, board, listening).run(sockets)
+
+
+def load_engine() -> None:
+    """Have ready what a server needs for tools: it starts without, in half of the time, and answers all else."""
+    import_module("toolspeak.core.engine")
+    gc.freeze()
 
 
 def bound(host: str, port: int) -> list[socket.socket]:

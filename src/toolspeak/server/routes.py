@@ -74,6 +74,7 @@ _ADMIN_PAGES = {
     "requests": "records",
     "series": "series",
     "sessions": "chats",
+    "tools": "server_tools",
 }
 
 _TABLE: dict[tuple[str, str], Route] = {
@@ -94,6 +95,7 @@ _TABLE: dict[tuple[str, str], Route] = {
     ("POST", "/toolspeak/link"): Route(page="link", level="admin"),
     **{("GET", f"/toolspeak/{path}"): Route(page=page, level="admin") for path, page in _ADMIN_PAGES.items()},
     ("POST", "/toolspeak/probe"): Route(page="probe", level="admin"),
+    ("POST", "/toolspeak/sessions"): Route(page="chat_kept", level="admin"),
     # Counts tell which models are used and how much: for who runs the server, as what was asked is.
     **{(method, "/metrics"): Route(page="metrics", level="admin") for method in ("GET", "HEAD")},
 }
@@ -101,6 +103,8 @@ _TABLE: dict[tuple[str, str], Route] = {
 _GEMINI_ACTIONS = {"generateContent": False, "streamGenerateContent": True}
 #: Where one model is shown, and in whose words.
 _ITEMS = {"/v1/models/": "model", "/models/": "model", "/v1beta/models/": "gemini_model"}
+#: Where one response is that was given before, and what was sent with it.
+_RESPONSES, _SENT = ("/v1/responses/", "/responses/"), "/input_items"
 _RECORDS, _REPLAY = "/toolspeak/requests/", "/replay"
 #: Where one session is.
 _SESSIONS = "/toolspeak/sessions/"
@@ -118,6 +122,8 @@ _SHAPES = (
     *((method, f"{head}/models/NAME") for head in ("", "/v1", "/v1beta") for method in ("GET", "HEAD")),
     *((method, f"{head}NAME") for head in (_RECORDS, _FILES, _SESSIONS) for method in ("GET", "HEAD")),
     ("POST", f"{_RECORDS}NAME{_REPLAY}"),
+    *((method, f"{head}NAME") for head in _RESPONSES for method in ("GET", "HEAD", "DELETE")),
+    *((method, f"{head}NAME{_SENT}") for head in _RESPONSES for method in ("GET", "HEAD")),
 )
 
 
@@ -136,7 +142,7 @@ def find(method: str, path: str) -> Route | None:
         return _replay(path) if path.startswith(_RECORDS) else _gemini(path)
     if method in ("GET", "HEAD"):
         return _item(path)
-    return None
+    return _response(path, "openai_response_deleted") if method == "DELETE" else None
 
 
 #: Pages that two protocols have at the same path, and the headers by which Gemini's clients are told.
@@ -187,6 +193,10 @@ def _item(path: str) -> Route | None:
     for prefix, page in _ITEMS.items():
         if path.startswith(prefix) and len(path) > len(prefix):
             return Route(page=page, fields={"model": path[len(prefix) :]})
+    if path.startswith(_RESPONSES):
+        if path.endswith(_SENT):
+            return _response(path.removesuffix(_SENT), "openai_response_items")
+        return _response(path, "openai_response")
     if path.startswith(_RECORDS):
         return Route(page="record", fields={"id": path[len(_RECORDS) :]})
     if path.startswith(_SESSIONS):
@@ -194,6 +204,12 @@ def _item(path: str) -> Route | None:
     if path.startswith(_FILES):
         return Route(page="page_file", fields={"name": path[len(_FILES) :]})
     return None
+
+
+def _response(path: str, page: str) -> Route | None:
+    """A response that was given before; an id has no slash."""
+    name = next((path[len(head) :] for head in _RESPONSES if path.startswith(head)), "")
+    return Route(page=page, fields={"id": name}) if name and "/" not in name else None
 
 
 def _replay(path: str) -> Route | None:

@@ -48,10 +48,13 @@ def gateway_from(
     memory: State | None = None,
     *,
     alone: bool = False,
+    only: str = "",
+    tools: bool = True,
 ) -> Gateway:
     """The gateway that the configuration describes: to the one `upstream` given, else to those that it names.
 
-    With `alone`, to the one model given, whatever the configuration names besides.
+    With `alone`, to the one model given, whatever the configuration names besides; with `only`, to the upstream of
+    that name and those that it falls back to. Without `tools`, nothing runs that the server would run by itself.
 
     Raises:
         UsageError: something in it cannot be.
@@ -60,9 +63,10 @@ def gateway_from(
     plugins = Plugins(config.load_plugins)
     plugins.extend(known)
     known.configure(*config.overrides())
-    names = () if upstream or alone else config.upstream_names()
+    config.check_dialects()
+    names = () if upstream or alone else _with_fallbacks(config, only) if only else config.upstream_names()
     lines = [_named_line(config, config.upstream(name), plugins) for name in names]
-    aliases = config.aliases() if lines else {}
+    aliases = config.aliases() if lines and not only else {}
     if not lines:
         lines = [_one_line(config, upstream, model, auth, plugins)]
     elif model:
@@ -72,7 +76,18 @@ def gateway_from(
     # processes that share it remember together; otherwise it ends with the process.
     own = memory if memory is not None else config.memory()
     probes = Probes(known, ProbeStore(config.state(near=True)))
-    return Gateway(lines, known, own, secret, aliases, probes, _loops(config))
+    gateway = Gateway(lines, known, own, secret, aliases, probes, _loops(config) if tools else {})
+    gateway.check()
+    return gateway
+
+
+def _with_fallbacks(config: Config, name: str) -> list[str]:
+    """An upstream, and all that may be asked in its place."""
+    found = [name]
+    for each in found:  # which grows meanwhile
+        others = (target.partition(":")[0] for target in config.upstream(each).row.fallbacks)
+        found += [other for other in dict.fromkeys(others) if other not in found]
+    return found
 
 
 def _loops(config: Config) -> Mapping[str, Loop]:
@@ -80,19 +95,19 @@ def _loops(config: Config) -> Mapping[str, Loop]:
     rows = config.server_tools()
     if not rows:
         return {}
-    from .loop_tools import loops_from  # the tools are not needed by most servers
+    from .loop.tools import loops_from  # the tools are not needed by most servers
 
-    return loops_from(rows, config.state(), config.environment())
+    return loops_from(rows, config.state(), config.environment(), config.data_folder)
 
 
 def _named(config: Config, upstream: str, model: str) -> str:
     """The model that is meant where there is one upstream, with its provider; nothing said: the one that runs here."""
-    from ..upstreams.hub import runs_here
-
     elsewhere = upstream or config.base_url
     name = model or config.model or ("openai:" if elsewhere else "embedded:")
-    if not elsewhere and not name.startswith("embedded:") and runs_here(name):
-        return f"embedded:{name}"
+    if not elsewhere and not name.startswith("embedded:"):
+        from ..upstreams.hub import runs_here  # with all that fetches files
+
+        name = f"embedded:{name}" if runs_here(name) else name
     return name if ":" in name else f"openai:{name}"
 
 
@@ -120,10 +135,15 @@ def usable(config: Config, upstream: str = "", model: str = "", before: Config |
                 f"requests go to {_KINDS[old]}, and would then go to {_KINDS[new]}",
                 hint="start the server again for that",
             )
-    elif ignored and not (upstream or model or config.base_url or config.model or config.upstream_names()):
+    elif ignored and not (upstream or model or config.base_url or _own_model(config) or config.upstream_names()):
         hint = "`toolspeak trust`; or name one with --upstream URL, or the model that runs here with --model embedded:"
         raise UsageError(f"{ignored}; nothing else says where the model is", hint=hint)
     return config
+
+
+def _own_model(config: Config) -> bool:
+    """Whether a model is named by somebody else than the file that is not trusted: alone it would say where to ask."""
+    return any(each.name == "model" and each.value and each.origin.source != "project" for each in config.shown())
 
 
 def _kind(config: Config, upstream: str, model: str) -> _Kind:

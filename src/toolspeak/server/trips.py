@@ -1,21 +1,21 @@
 """One request as seen from outside: its id, when it came, when its answer began, with which status.
 
 A trip stands between the application and the server that sends. It adds the id to every answer, and every line of the
-log that is written on its way names it. Above: `app`, `logs`. Below: nothing.
+log that is written on its way names it. Above: `app`, `logs`. Below: `ids`.
 """
 
 from __future__ import annotations
 
 import re
-import secrets
 import time
 from collections.abc import Awaitable, MutableMapping
 from contextvars import ContextVar
 from typing import Any
 
 from .asgi import Scope, Send, header
+from .ids import new_id
 
-__all__ = ["CURRENT", "STALLS", "Stalls", "Trip"]
+__all__ = ["CURRENT", "GONE", "STALLS", "Stalls", "Trip"]
 
 #: Where the server puts how long it has waited for the reader of an answer.
 STALLS = "toolspeak.stalls"
@@ -67,7 +67,7 @@ class Trip:
     def id(self) -> str:
         """The client's own id, else one of ours."""
         if not self._id:
-            self._id = secrets.token_hex(16)
+            self._id = new_id()
         return self._id
 
     def named(self, identifier: str) -> None:

@@ -47,10 +47,10 @@ _OPENAI = {
     "evals": "evaluations are not served here",
     "rerank": "ranking is not served here",
     # Behind the path of a request: an answer that was given before.
-    "responses": "earlier responses are not kept here",
+    "responses": "nothing is answered in the background here",
     "chat": "earlier answers are not kept here",
 }
-_OPENAI_SERVED = "served are /v1/chat/completions, /v1/responses and /v1/models"
+_OPENAI_SERVED = "served are /v1/chat/completions, /v1/responses, GET and DELETE of one response, and /v1/models"
 
 _ANTHROPIC = {
     "messages": "batches are not served here",
@@ -97,6 +97,9 @@ def refusal(method: str, path: str) -> NotFound | NotServed:
     route, methods = find(method, path), methods_of(path)
     if route is not None:
         return NotFound(f"there is nothing at {shown(path)}, or nothing for this caller", _USUAL, route.shape)
+    slim = "/" + "/".join(filter(None, path.split("/")))
+    if slim != path and (meant := find(method, slim)) is not None:
+        return NotFound(f"nothing is served at {shown(path)}", f"{shown(slim)} is: mind the slashes", meant.shape)
     head, _, rest = path.strip("/").partition("/")
     if head in _VERSIONS and (meant := find(method, f"/{rest}")) is not None:
         # Clients that add the version themselves, with a base URL that has it already.

@@ -12,11 +12,12 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
-from uvicorn._types import ASGI3Application
+from uvicorn._types import ASGI3Application, ASGISendCallable
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from .guard import MOST_HEADERS
 from .trips import STALLS, Stalls
+from .writer import Writer
 
 __all__ = ["CarefulProtocol"]
 
@@ -39,7 +40,7 @@ class CarefulProtocol(HttpToolsProtocol):
     #: Seconds in which a client that is too slow must take some of what waits for it.
     write_seconds = 60.0
 
-    _stalls = Stalls()
+    _stalls: Stalls | None = None
     _stalled: asyncio.TimerHandle | None = None
     _timer: asyncio.TimerHandle | None = None
     #: Bytes that are neither a whole head nor some of a body: of a head, of trailers, of the lines between chunks.
@@ -90,14 +91,22 @@ class CarefulProtocol(HttpToolsProtocol):
         """The client does not take what it asked for; who holds it up for ever is dropped, with all that is kept."""
         super().pause_writing()
         self._moves()
-        self._stalls.begin()
+        self._stall()
         self._stalled = self.loop.call_later(self.write_seconds, self.transport.abort)
 
     def resume_writing(self) -> None:
         """It does again."""
         self._moves()
-        self._stalls.end()
+        if self._stalls is not None:
+            self._stalls.end()
         super().resume_writing()
+
+    def _stall(self) -> None:
+        """How long it is waited for the client is told with the request that is answered."""
+        if self._answered is not None:
+            kept = cast("dict[str, object]", self._answered.scope)
+            self._stalls = cast("Stalls", kept.setdefault(STALLS, Stalls()))
+            self._stalls.begin()
 
     def _moves(self) -> None:
         if self._stalled is not None:
@@ -108,12 +117,13 @@ class CarefulProtocol(HttpToolsProtocol):
         self._complete = False
         self._in_head = self._further = True
         super().on_message_begin()
-        self._stalls = Stalls()
-        cast("dict[str, object]", self.scope)[STALLS] = self._stalls
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_head:
-            super().on_header(name, value)
+            name = name.lower()
+            if name == b"expect" and value.lower() == b"100-continue":
+                self.expect_100_continue = True
+            self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         self._in_head = False
@@ -125,7 +135,8 @@ class CarefulProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._answered = cycle
-        super()._start_asgi_task(cycle, app)
+        send = cast("ASGISendCallable", Writer(cycle).send)
+        super()._start_asgi_task(cycle, lambda scope, receive, _: app(scope, receive, send))
 
     def on_body(self, body: bytes) -> None:
         self._loose = 0
@@ -162,9 +173,17 @@ class CarefulProtocol(HttpToolsProtocol):
         self._stop()
         if self.transport.is_closing():
             return
-        if self._answered is None or (self._in_head and not self._answering()):
+        if self._silent():
             self.transport.write(answer)
         self.transport.close()
+
+    def _silent(self) -> bool:
+        """Whether nothing is said, or being said, so that an answer is not put into the middle of another."""
+        if self._answered is None:
+            return True
+        if self._in_head:
+            return not self._answering()
+        return self._answered is self.cycle and not self._answered.response_started
 
     def send_400_response(self, msg: str) -> None:
         """What is no request, also behind one that is: there is no place for an answer in the middle of another."""

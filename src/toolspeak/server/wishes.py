@@ -1,7 +1,8 @@
 """Settings for one request: who runs the server may say with a request how it is to be carried out.
 
 The header `x-toolspeak-settings` holds a JSON object of the settings that a person may try out: mode, plan, dialect,
-policy, marks, retries. It counts for sessions and keys made with `--admin`; everybody else's requests follow the
+policy, marks, retries; and in `server_tools` the names of those of the server's own tools that it wants, where the
+configuration gives it some. It counts for sessions and keys made with `--admin`; everybody else's requests follow the
 configuration. Above: `exchange`, `replay`. Below: `gateway`.
 """
 
@@ -11,9 +12,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ..core.model import JSONValue
+from ..core.model import JSONValue, is_array
 from ..core.strategy import Settings
-from ..dialects.table import dialect
 from ..errors import UsageError
 from .asgi import Scope, header
 from .gateway import Target
@@ -23,6 +23,8 @@ __all__ = ["ALLOWED", "HEADER", "changed_settings", "with_settings"]
 HEADER = b"x-toolspeak-settings"
 #: What may be said; the rest is the configuration's, or costs more than one request.
 ALLOWED = ("mode", "plan", "dialect", "policy", "marks", "retries")
+#: What names tools of the server's own. Of these no replay has any.
+_TOOLS = "server_tools"
 
 
 def with_settings(target: Target, scope: Scope) -> Target:
@@ -38,7 +40,14 @@ def with_settings(target: Target, scope: Scope) -> Target:
         wanted = msgspec.json.decode(text, type=dict[str, JSONValue])
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise UsageError(f"`{HEADER.decode()}` must hold a JSON object") from None
-    return msgspec.structs.replace(target, settings=changed_settings(target.settings, wanted))
+    named = _names(wanted.pop(_TOOLS)) if _TOOLS in wanted else None
+    return msgspec.structs.replace(target, settings=changed_settings(target.settings, wanted), server_tools=named)
+
+
+def _names(value: JSONValue) -> frozenset[str]:
+    if not is_array(value) or not all(isinstance(each, str) for each in value):
+        raise UsageError(f"`{_TOOLS}` must be a list of names")
+    return frozenset(str(each) for each in value)
 
 
 def changed_settings(settings: Settings, wanted: Mapping[str, JSONValue]) -> Settings:
@@ -52,6 +61,8 @@ def changed_settings(settings: Settings, wanted: Mapping[str, JSONValue]) -> Set
     if unknown:
         raise UsageError(f"`{unknown[0][:64]}` is no setting of a request", hint=f"use {', '.join(ALLOWED)}")
     if isinstance(name := given.get("dialect"), str) and name != "auto":
+        from ..dialects.table import dialect
+
         dialect(name)
     try:
         return msgspec.convert({**msgspec.structs.asdict(settings), **given}, Settings)

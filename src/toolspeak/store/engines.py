@@ -5,8 +5,10 @@ Above: `database`. Below: SQLAlchemy, `errors`.
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +42,8 @@ _PRAGMAS = (
     "PRAGMA trusted_schema=OFF",
     "PRAGMA journal_mode=WAL",
 )
+#: One thread makes a file at a time, and nobody opens it meanwhile.
+_making = threading.Lock()
 
 
 def made(url: str) -> tuple[sa.Engine, str, bool]:
@@ -97,13 +101,28 @@ def _sqlite(url: sa.URL) -> tuple[sa.Engine, str, bool]:
 
 
 def _private(file: Path) -> None:
-    """Make the file, so that nobody else can ever read it; SQLite gives the files beside it the same rights."""
+    """Make the file, so that nobody else can ever read it; SQLite gives the files beside it the same rights.
+
+    One that is there is never opened but by SQLite: whoever closes any descriptor of a file drops all locks that the
+    process has on it, those of other connections, too. Another process then thinks that nobody is there, and removes
+    the log that this one goes on writing to.
+    """
     try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+        with _making:
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make(Path(os.path.realpath(file)))
     except OSError as error:
         hint = "make it accessible, or name another one with TOOLSPEAK_STORE"
         raise StoreError(f"cannot open the store `{file}`: {error.strerror or error}", hint=hint) from None
+
+
+def _make(file: Path) -> None:
+    try:
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        wrong = errno.EISDIR if file.is_dir() else 0 if os.access(file, os.R_OK | os.W_OK) else errno.EACCES
+        if wrong:
+            raise OSError(wrong, os.strerror(wrong)) from None
 
 
 def _connected(connection: sqlite3.Connection, _: object) -> None:

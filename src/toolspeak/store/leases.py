@@ -23,6 +23,7 @@ __all__ = [
     "Place",
     "busy",
     "held",
+    "is_over",
     "let_go",
     "move_on",
     "new_lease",
@@ -80,7 +81,7 @@ def take(connection: sa.Connection, lease: Lease) -> None:
         leases.c.expires <= now(),
         leases.c.expires > now() + _LONGEST,
         leases.c.token == lease.token,
-        sa.and_(leases.c.token == last, sa.literal(last in _let_go or holders.is_gone(last))),
+        sa.and_(leases.c.token == last, sa.literal(is_over(last))),
     )
     connection.execute(upsert(connection, leases, {"owner": owner, "session": session, **values}, free))
     if _holder(connection, lease.place)[0] != lease.token:
@@ -126,7 +127,13 @@ def let_go(lease: Lease) -> None:
 def held(connection: sa.Connection, place: Place) -> bool:
     """Whether somebody holds a session."""
     mine = sa.select(leases.c.token).where(leases.c.owner == place.owner, leases.c.session == place.session)
-    return connection.execute(mine.where(leases.c.expires > now())).scalar() is not None
+    token = connection.execute(mine.where(leases.c.expires > now())).scalar()
+    return token is not None and not is_over(token)
+
+
+def is_over(token: str) -> bool:
+    """Whether who has this mark is known to need its session no more, although its time has not ended."""
+    return token in _let_go or holders.is_gone(token)
 
 
 def busy(connection: sa.Connection, place: Place, *, lost: bool = False) -> SessionBusyError:

@@ -13,6 +13,7 @@ import msgspec
 import sqlalchemy as sa
 
 from ..core.model import Message, ToolCall, ToolResult, Usage
+from ..core.printable import printable
 from ..core.record import Answer, CallRecord, Entry, Round, answered
 from ..errors import StoreDamagedError, UsageError
 from .leases import Place
@@ -252,7 +253,7 @@ def _damaged(place: Place, error: Unreadable) -> StoreDamagedError:
 
 def _title(text: str) -> str:
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    return "".join(char if char.isprintable() else " " for char in line[:_LONGEST_TITLE]).strip()
+    return printable(line[:_LONGEST_TITLE], " ").strip()
 
 
 def _session(place: Place) -> tuple[sa.ColumnElement[bool], ...]:

@@ -1,7 +1,7 @@
 """Requests of a server that are kept beyond its memory: one JSON text each, for a bounded time.
 
-What is written here has passed the filter that takes keys out. Above: `server.keeping`, the command line. Below:
-`database`, the table `recordings`.
+What is written here has passed the filter that takes keys out. Above: `server.recording.keeping`, the command line.
+Below: `database`, the table `recordings`.
 """
 
 from __future__ import annotations

@@ -212,6 +212,7 @@ def _listing(owner: str) -> sa.Select[*tuple[Any, ...]]:
         summed(sa.func.sum(entries.c.input_tokens)),
         summed(sa.func.sum(entries.c.output_tokens)),
         lease_table.c.holder,
+        lease_table.c.token,
         sessions.c.about,
     ]
     return sa.select(*columns).select_from(sessions.outerjoin(lease_table, held)).where(sessions.c.owner == owner)
@@ -220,9 +221,10 @@ def _listing(owner: str) -> sa.Select[*tuple[Any, ...]]:
 def _infos(rows: Iterable[Any]) -> list[SessionInfo]:
     """In the order of the columns above."""
     found: list[SessionInfo] = []
-    for id, title, created, updated, count, given, made, holder, about in rows:
+    for id, title, created, updated, count, given, made, holder, token, about in rows:
         numbers = (int(count), int(given), int(made))  # PostgreSQL sums into decimals
-        found.append(SessionInfo(id, title, created, updated, *numbers, holder or "", _about(about)))
+        writer = "" if token is None or leases.is_over(token) else holder
+        found.append(SessionInfo(id, title, created, updated, *numbers, writer, _about(about)))
     return found
 
 

@@ -168,6 +168,14 @@ class Memory:
             else:
                 self._at_hand.put(_absent(key), True, _ABSENT)
 
+    async def renew(self, keys: Iterable[str]) -> None:
+        """Have these values at hand as they are in the database now."""
+        keys = list(keys)
+        await self.settle()
+        for key in keys:
+            self._at_hand.delete(key)
+        await self.warm(keys)
+
     async def settle(self) -> None:
         """Wait until everything that was put is in the database, so that any process can go on; not for ever."""
         waiting = [asyncio.wrap_future(future) for future in tuple(self._waiting)]

@@ -50,7 +50,11 @@ class Decision(msgspec.Struct, frozen=True):
     name: str = ""
     call_id: str = ""
     tainted: bool = False
+    #: Whether nobody but a person could say yes, whatever was allowed before.
+    firm: bool = False
 
+
+_BY_YES = Decision(True, "everything inside the sandbox was allowed beforehand", "yes")
 
 Ask: TypeAlias = Callable[[Question], Answer | Awaitable[Answer]]
 
@@ -77,20 +81,30 @@ class Approval:
         self.decisions: deque[Decision] = deque(maxlen=_MOST_DECISIONS)
 
     async def decide(
-        self, tool: Tool, arguments: JSONObject, context: CallContext, *, sandboxed: bool = False, why: str = ""
+        self,
+        tool: Tool,
+        arguments: JSONObject,
+        context: CallContext,
+        *,
+        sandboxed: bool = False,
+        why: str = "",
+        yes_counts: bool = False,
     ) -> Decision:
         """Whether this call may run.
 
         `sandboxed` says that it can do no harm outside its sandbox, `why` that the person has to be asked whatever
-        was allowed before, and the reason.
+        was allowed before, and the reason; with `yes_counts`, `yes` still answers for what is sandboxed.
         """
-        decision = self._by_rule(tool, arguments, context, sandboxed, why)
+        decision = self._by_rule(tool, arguments, context, sandboxed, why, yes_counts)
         if decision is None:
             async with self._alone():
                 # The question before this one may have answered it as well.
-                decision = self._by_rule(tool, arguments, context, sandboxed, why)
+                decision = self._by_rule(tool, arguments, context, sandboxed, why, yes_counts)
                 decision = decision or await self._by_person(tool, arguments, context, sandboxed, why)
-        decision = msgspec.structs.replace(decision, name=tool.name, call_id=context.call_id, tainted=context.tainted)
+        firm = bool(why) and not yes_counts
+        decision = msgspec.structs.replace(
+            decision, name=tool.name, call_id=context.call_id, tainted=context.tainted, firm=firm
+        )
         self.decisions.append(decision)
         return decision
 
@@ -100,14 +114,14 @@ class Approval:
         self._calls.clear()
 
     def _by_rule(
-        self, tool: Tool, arguments: JSONObject, context: CallContext, sandboxed: bool, why: str
+        self, tool: Tool, arguments: JSONObject, context: CallContext, sandboxed: bool, why: str, yes_counts: bool
     ) -> Decision | None:
         """What can be decided without asking."""
         for rule in self._deny:
             if rule.touches(tool, arguments):
                 return Decision(False, f"the rule `{rule}` forbids it", "rule")
         if why:
-            return None
+            return _BY_YES if yes_counts and self._yes and sandboxed else None
         if not tool.side_effects:
             return Decision(True, "the tool changes nothing", "harmless")
         if not context.tainted:
@@ -117,7 +131,7 @@ class Approval:
                 if rule.covers(tool, arguments):
                     return Decision(True, f"the rule `{rule}` allows it", "rule")
         if self._yes and sandboxed:
-            return Decision(True, "everything inside the sandbox was allowed beforehand", "yes")
+            return _BY_YES
         return None
 
     async def _by_person(

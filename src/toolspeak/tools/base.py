@@ -6,6 +6,7 @@ an `Executable`. Above: all other modules of `tools`, the agent. Below: `core.mo
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Protocol
 
@@ -13,7 +14,7 @@ import msgspec
 
 from ..core.model import JSONObject, Media, Opaque, Tool
 
-__all__ = ["CallContext", "Executable", "ToolOutput"]
+__all__ = ["CallContext", "Executable", "ToolOutput", "call_key"]
 
 
 def _nowhere(_: str) -> None:
@@ -24,12 +25,18 @@ class CallContext(msgspec.Struct, frozen=True):
     """What a tool may know about the call that it answers."""
 
     call_id: str = ""
-    #: The same when the same call is run again with consent: what a tool may hand on as an idempotency key.
+    #: The same when the same call is run again with consent, and nobody else's: what a tool may hand on as an
+    #: idempotency key (see `call_key`).
     key: str = ""
     #: Whether content that nobody vouches for was before the model when it made this call.
     tainted: bool = False
     #: Takes output as it comes, for whoever watches. The result is what `run` returns.
     emit: Callable[[str], None] = _nowhere
+
+
+def call_key(*parts: str) -> str:
+    """A key for a call, from what tells it from all others. Ids of calls may hold anything; a key fits everywhere."""
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:32]
 
 
 class ToolOutput(msgspec.Struct, frozen=True):

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from secrets import token_hex
 from typing import NamedTuple
 
+from ..core.printable import printable
 from ..errors import ToolError, UsageError
 
 __all__ = ["Confined", "Place", "shown"]
@@ -247,5 +248,5 @@ def reason(error: OSError) -> str:
 
 def shown(name: str) -> str:
     """A path on one line, whatever it holds."""
-    flat = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in name)
+    flat = printable(name)
     return flat if len(flat) <= 300 else f"{flat[:299]}…"

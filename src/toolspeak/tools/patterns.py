@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -22,8 +23,12 @@ __all__ = ["Pattern", "matches", "pattern", "patterns"]
 
 #: Longest pattern; a person writes them.
 _LONGEST = 1000
-#: What ends one command and begins another, or puts something else in its place.
-_SHELL_SPECIAL = frozenset(";|&$`<>\n\r(){}\\!\x00")
+#: What ends one command and begins another, puts something else in its place, or writes a step out of a folder in
+#: other signs: quotes, and what a shell fills in with names of files.
+_SHELL_SPECIAL = frozenset(";|&$`<>\n\r(){}\\!\x00\"'*?[]~")
+#: Two points in a row, each time that there are; those of a piece of a pattern and of what stands after it, too.
+_STEP = re.compile(r"\.(?=\.)")
+_BLANK = re.compile(r"\s")
 #: Where a rule that forbids sees a command begin: after another one, or also inside one.
 _AFTER = re.compile(r"[;|&\n\r]")
 _INSIDE = re.compile(r"([;|&\n\r`(){}<>])")
@@ -53,7 +58,7 @@ class Pattern(msgspec.Struct, frozen=True):
         value = _first(tool, arguments)
         if not isinstance(value, str):
             return False
-        return value == self.argument or (_is_harmless(value) and matches(self.argument, value))
+        return value == self.argument or (matches(self.argument, value) and _is_harmless(self.argument, value))
 
     def touches(self, tool: Tool, arguments: JSONObject) -> bool:
         """Whether a call may be one of those that are meant; for rules that forbid."""
@@ -113,9 +118,34 @@ def _first(tool: Tool, arguments: JSONObject) -> JSONValue:
     return arguments.get(names[0]) if names else None
 
 
-def _is_harmless(value: str) -> bool:
-    """Whether a star may stand for a part of this: no second command, no step out of a folder."""
-    return _SHELL_SPECIAL.isdisjoint(value) and ".." not in value.replace("\\", "/").split("/")
+def _is_harmless(glob: str, value: str) -> bool:
+    """Whether stars may stand for what they stand for here: no second command, no step out of a folder, no other file.
+
+    The value looks like the pattern. So what is special in it is either written out in the pattern, or there is more
+    of it than there.
+    """
+    pieces = glob.split("*")
+    written = Counter(char for piece in pieces for char in piece if char in _SHELL_SPECIAL)
+    if Counter(char for char in value if char in _SHELL_SPECIAL) != written:
+        return False
+    if len(_STEP.findall(value)) != sum(len(_STEP.findall(piece)) for piece in pieces):
+        return False
+    return not any(_is_path(piece) and _BLANK.search(star) for piece, star in _stars(pieces, value))
+
+
+def _is_path(piece: str) -> bool:
+    """Whether a star after this is the rest of a path, which ends where the word does."""
+    return "/" in _BLANK.split(piece)[-1]
+
+
+def _stars(pieces: list[str], text: str) -> Iterator[tuple[str, str]]:
+    """What each star stands for, after the piece before it; as `matches` finds it."""
+    end = len(text) - len(pieces[-1])
+    at = len(pieces[0])
+    for number, piece in enumerate(pieces[1:], 1):
+        found = end if number == len(pieces) - 1 else text.find(piece, at, end)
+        yield pieces[number - 1], text[at:found]
+        at = found + len(piece)
 
 
 def _readings(value: JSONValue) -> Iterator[str]:

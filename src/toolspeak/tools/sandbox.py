@@ -125,8 +125,8 @@ class Sandbox(msgspec.Struct, frozen=True):
         made += ["--proc", "/proc", "--dev", "/dev"]
         made += [*_sized(features, _SHM_SIZE), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
         made += ["--bind", self.work, self.work, "--chdir", self.work]
-        for path in own_folders(self.work):
-            made += ["--ro-bind", path, path]
+        for option, path in _held(self.work):
+            made += [option, path, path]
         # Bubblewrap covers only parts of /proc, and none where the caller is root: the kernel's own settings
         # (`core_pattern` names a program that the kernel starts as root) could then be written from inside.
         return [*made, "--remount-ro", "/proc", "--remount-ro", "/"]
@@ -186,6 +186,19 @@ def own_folders(work: str) -> tuple[str, ...]:
     package = Path(__file__).resolve().parent.parent
     own = {os.path.realpath(path) for path in (sys.prefix, sys.exec_prefix, sys.base_prefix, package)}
     return tuple(sorted(path for path in own if path != work and _is_within(path, (work,))))
+
+
+def _held(work: str) -> list[tuple[str, str]]:
+    """How the program's own folders are kept where they are, outermost first.
+
+    They are bound read-only. The folders above them, up to the work directory, are bound onto themselves: a mount point
+    cannot be renamed, and so nobody can put another folder under the name that is run outside.
+    """
+    own = own_folders(work)
+    above = {str(folder) for path in own for folder in Path(path).parents if _is_within(str(folder), (work,))}
+    binds = {path: "--bind" for path in above if path != work and not _is_within(path, own)}
+    binds |= dict.fromkeys(own, "--ro-bind")
+    return [(option, path) for path, option in sorted(binds.items())]
 
 
 def _sized(features: frozenset[str], size: int) -> list[str]:

@@ -20,12 +20,14 @@ from .base import CallContext, Executable, ToolOutput
 from .patterns import matches
 
 __all__ = [
+    "MOST_OUTPUT",
     "Approved",
     "Prefixed",
     "ReadMore",
     "Remainders",
     "TimeLimited",
     "Truncated",
+    "cut_short",
     "is_sandboxed",
     "is_untrusted",
     "only",
@@ -195,6 +197,8 @@ class Truncated(_Wrapper):
     async def run(self, arguments: JSONObject, context: CallContext) -> ToolOutput:
         """Do it, and show what fits."""
         output = await super().run(arguments, context)
+        if not isinstance(output, ToolOutput):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return output  # whoever runs it says so
         text = output.content
         # The answer of an agent is meant for a person, not for the model.
         if len(text) <= self._limit or output.final:
@@ -247,3 +251,14 @@ class ReadMore:
         rest = len(text) - end
         more = f"\n[... {rest} more characters; go on with offset {end} ...]" if rest > 0 else "\n[end of the output]"
         return ToolOutput(text[offset:end] + more)
+
+
+def cut_short(tools: Iterable[Executable], limit: int = MOST_OUTPUT) -> list[Executable]:
+    """Tools whose results fit, and one that shows the rest. What was cut before is left alone."""
+    given = list(tools)
+    named = any(each.tool.name == ReadMore.tool.name for each in given)
+    remainders = None if named else Remainders()
+    made: list[Executable] = [
+        each if isinstance(each, Truncated | ReadMore) else Truncated(each, remainders, limit) for each in given
+    ]
+    return made if remainders is None else [*made, ReadMore(remainders, limit)]

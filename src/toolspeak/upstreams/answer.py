@@ -6,6 +6,7 @@ are. An answer gives its connection back as soon as the last word has been read,
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -15,7 +16,7 @@ from ..errors import UpstreamError, UpstreamTimeout
 from .codecs import Codec, Decoder
 from .connection import Cut
 from .decompress import Inflater, inflater
-from .seam import cleaned_batch, error_of, shorten
+from .seam import DEADLINE, cleaned_batch, error_of, shorten
 
 __all__ = ["MOST_ERROR", "Answer", "Source", "answer_from", "what_it_said"]
 
@@ -23,6 +24,8 @@ __all__ = ["MOST_ERROR", "Answer", "Source", "answer_from", "what_it_said"]
 MOST_ERROR = 64 * 1024
 #: Of a page that is no answer, this much is looked at.
 _SHOWN = 4096
+#: Once the model has said why it stopped, so many seconds are waited for the rest, which is counts and a farewell.
+LAST_WORDS = 3.0
 
 #: What a content type says about a reply: whether it is a stream. Any other is taken to be what was asked for.
 _STREAMS = {"text/event-stream": True, "application/x-ndjson": True, "application/json": False}
@@ -77,6 +80,8 @@ class Answer:
         self._decoder = decoder
         self._inflate = inflate
         self._clean = clean
+        #: Until when the rest is waited for; 0 before the reason to stop.
+        self._patience = 0.0
 
     async def first(self) -> list[Event]:
         """The first batch that is a part of the answer, with what came before it.
@@ -105,13 +110,24 @@ class Answer:
             while not self.over:
                 piece, self._first = self._first, None
                 if piece is None:
-                    piece = await self._source.read()
+                    piece = await (self._last_words() if self._decoder.finished else self._source.read())
                 events = self._decoded(piece) if piece else await self._end()
                 if events:
                     return events
         except (Cut, UpstreamTimeout) as error:
             return await self._broken(error)
         return []
+
+    async def _last_words(self) -> bytes:
+        """The next piece behind the reason to stop, within what is left of a short time, and of the turn's."""
+        now = asyncio.get_running_loop().time()
+        if not self._patience:
+            self._patience = now + min(LAST_WORDS, (DEADLINE.get() - now) / 2)
+        try:
+            async with asyncio.timeout_at(self._patience):
+                return await self._source.read()
+        except TimeoutError as error:
+            raise UpstreamTimeout("the reply did not end") from error
 
     async def abandon(self) -> None:
         """Nobody wants the rest."""
@@ -176,7 +192,7 @@ def answer_from(source: Source, first: bytes, codec: Codec, request: Request, cl
     media = source.header(b"content-type").partition(";")[0].strip().lower()
     if media == "text/html":
         hint = "check the base URL; for OpenAI's protocol it usually ends in /v1"
-        said = _plain(inflate, first)[:_SHOWN].decode("utf-8", "replace")
+        said = _plain(inflate, first)[:_SHOWN].decode("utf-8", "backslashreplace")
         message = "the service answered with a web page"
         raise UpstreamError(message, hint=hint, upstream_status=source.status, body=shorten(clean(said)))
     decoder = codec.decoder(_STREAMS.get(media, request.stream))

@@ -255,8 +255,11 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def _pump(self) -> None:
-        """Write what is left of a large request, as fast as the service takes it, until it answers."""
-        while self._unsent and self._may_write and not self.heard and not self._transport.is_closing():
+        """Write what is left of a large request, as fast as the service takes it, until it answers.
+
+        An informational response, `100 Continue` say, is no answer.
+        """
+        while self._unsent and self._may_write and not self.response.status and not self._transport.is_closing():
             piece, self._unsent = self._unsent[:WRITTEN_AT_ONCE], self._unsent[WRITTEN_AT_ONCE:]
             self._transport.write(piece)
 

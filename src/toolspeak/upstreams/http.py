@@ -66,8 +66,7 @@ class HttpUpstream(Service):
         Raises:
             UpstreamError: not with status 200, or not in that time; more than `most` bytes are not read.
         """
-        if not target.isascii() or not target.isprintable() or " " in target:
-            raise UpstreamError("the path of the request holds a character that it cannot hold")
+        _check_target(target)
         length = b"Content-Length: %d\r\n" % len(payload) if payload else b""
         head = b"%b %b HTTP/1.1\r\n%b%b\r\n" % (b"POST" if payload else b"GET", target.encode(), self._block, length)
         loop = asyncio.get_running_loop()
@@ -106,8 +105,7 @@ class HttpUpstream(Service):
     def _head(self, path: str) -> bytes:
         """Everything before the length of the payload."""
         target = f"{self._address.path}{path}"
-        if not target.isascii() or not target.isprintable() or " " in target:
-            raise UpstreamError("the path of the request holds a character that it cannot hold")
+        _check_target(target)
         head = b"POST %b HTTP/1.1\r\n%bContent-Length: " % (target.encode(), self._block)
         if len(self._heads) < _MOST_HEADS:
             self._heads[path] = head
@@ -119,6 +117,12 @@ class HttpUpstream(Service):
         pool = self._pools[loop] = Pool(self._address, self._tls, self.timeouts)
         await pool.watch()
         return pool
+
+
+def _check_target(target: str) -> None:
+    """Before it becomes a line of a request: nothing may end that line, or part it otherwise."""
+    if not target.isascii() or not target.isprintable() or " " in target:
+        raise UpstreamError("the path of the request holds a character that it cannot hold")
 
 
 async def _sent(connection: Connection, head: bytes, payload: bytes, end: float) -> bytes:

@@ -113,7 +113,9 @@ class Httpx2Upstream(Service):
                 del self._clients[other]
             try:
                 client = package.AsyncClient(
-                    verify=self._tls or True,
+                    # As the everyday transport verifies, with the certificates that OpenSSL is told to trust. One of
+                    # its own, since httpx2 changes what it is given.
+                    verify=self._tls or ssl.create_default_context(),
                     http1=self._versions[0],
                     http2=self._versions[1],
                     proxy=self._proxy or None,
@@ -165,7 +167,7 @@ class _Waits:
             message = f"no connection within {self.timeouts.connect:g} s"
             raise UpstreamTimeout(message, should_retry=True) from error
         except (package.ConnectError, package.ProxyError) as error:
-            again = not isinstance(error.__cause__, ssl.SSLCertVerificationError)
+            again = not _certificate_refused(error)
             raise UpstreamError(self._clean(f"cannot connect: {error}"), should_retry=again) from error
         except package.HTTPError as error:
             raise Cut(self._clean(f"the connection broke: {str(error) or type(error).__name__}")) from error
@@ -224,6 +226,13 @@ class _Source:
                 async for _ in self._pieces:
                     pass
         await self.abandon()
+
+
+def _certificate_refused(error: BaseException | None) -> bool:
+    """Whether this is at the bottom of an error, which httpx2 wraps more than once."""
+    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _password(proxy: str) -> list[str]:

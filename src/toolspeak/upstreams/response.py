@@ -73,7 +73,8 @@ class Response:
             self.reusable = False
             # What stands behind a complete response is never read.
             if not self.complete:
-                self.error = UpstreamError(f"the answer is not HTTP: {error}")
+                upgrade = isinstance(error, httptools.HttpParserUpgrade)
+                self.error = UpstreamError(f"the answer is not HTTP: {'another protocol' if upgrade else error}")
         if self._without_body > MOST_HEAD:
             self.error = UpstreamError(f"the head of the answer is longer than {MOST_HEAD} bytes")
         pieces = self._body

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from ..core.events import CallStart, Event, Failure, Finish, FinishReason, Noted, UsageSeen
 from ..core.model import Request, Usage
+from ..core.printable import printable
 from ..errors import UpstreamError, UpstreamTimeout
 
 __all__ = [
@@ -174,7 +175,7 @@ def error_of(failure: Failure) -> UpstreamError:
 
 
 def shorten(text: str, most: int = SHORT_BODY) -> str:
-    """The head of `text`, on one line."""
+    """The head of `text`, on one line, with nothing in it that cannot be seen."""
     # Cut first: what is thrown away need not be looked at.
     line = " ".join(text[: most * 2].split())
-    return line if len(line) <= most and len(text) <= most * 2 else f"{line[:most]}…"
+    return printable(line) if len(line) <= most and len(text) <= most * 2 else f"{printable(line[:most])}…"

@@ -1,7 +1,7 @@
 // @ts-check
 /** The page as a whole: who is there, which part is shown. Each part is a module that is loaded when it is first opened. */
 
-import { ask, Refused, UNKNOWN } from "./api.js";
+import { ask, haveWorkers, Refused, UNKNOWN } from "./api.js";
 import { h, put } from "./dom.js";
 import { signIn } from "./sign_in.js";
 import { startTheme } from "./theme.js";
@@ -10,6 +10,8 @@ import { startTheme } from "./theme.js";
  * @typedef {object} About what the server can offer
  * @property {string} version
  * @property {boolean} recording
+ * @property {boolean} keeping whether chats are kept in a store
+ * @property {boolean} several whether the server has several workers, each of which keeps requests of its own
  * @property {string[]} models
  * @property {string[]} modes
  * @property {string[]} plans
@@ -17,7 +19,7 @@ import { startTheme } from "./theme.js";
  * @property {string[]} dialects
  */
 
-/** @typedef {{element: HTMLElement, show?: (rest: string) => void, hide?: () => void}} Part */
+/** @typedef {{element: HTMLElement, show?: (rest: string) => void, hide?: () => void, end?: () => void}} Part `end`: all is left for good */
 
 /** @type {Record<string, (about: About) => Promise<Part>>} */
 const MAKERS = {
@@ -28,6 +30,7 @@ const MAKERS = {
 };
 const FIRST = "chat";
 
+const signOut = /** @type {HTMLElement} */ (document.getElementById("sign-out"));
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 /** @type {Map<string, Part>} */
 const parts = new Map();
@@ -50,6 +53,8 @@ async function show() {
   }
   try {
     about ??= /** @type {About} */ (await ask("toolspeak/about"));
+    haveWorkers(about.several);
+    signOut.hidden = false;
     const part = parts.get(chosen) ?? (await MAKERS[chosen](about));
     if (mine !== shows) return;
     parts.set(chosen, part);
@@ -65,8 +70,19 @@ async function show() {
     current?.hide?.();
     current = undefined;
     if (error instanceof Refused && error.status === 401) put(main, signIn(show));
-    else put(main, h("div", { class: "page" }, h("p", { class: "notice bad" }, `The server cannot be reached: ${error}`)));
+    else put(main, unreached());
   }
+}
+
+/** What stands there when a part cannot be loaded. What was said in the chat is still there. */
+function unreached() {
+  return h(
+    "div",
+    { class: "welcome stack" },
+    h("h1", {}, "The server cannot be reached"),
+    h("p", { class: "soft", role: "alert" }, "It may have been stopped, or the network is away. Nothing that stands in the chat is lost while this page stays open."),
+    h("div", {}, h("button", { type: "button", class: "main", click: show }, "Try again")),
+  );
 }
 
 /** @param {string} text of an address that anybody may have typed */
@@ -82,6 +98,7 @@ function decoded(text) {
 function leave() {
   if (!about) return;
   about = undefined;
+  signOut.hidden = true;
   current?.hide?.();
   current = undefined;
   for (const name of parts.keys()) if (name !== FIRST) parts.delete(name);
@@ -89,6 +106,11 @@ function leave() {
   put(main, signIn(show, "Your session has ended: it grew too old, or the server was started again."));
 }
 
+signOut.addEventListener("click", async () => {
+  for (const part of parts.values()) part.end?.();
+  await ask("toolspeak/session", { method: "DELETE" }).catch(() => {});
+  location.replace(location.pathname); // nothing that somebody has seen stays for the next one
+});
 startTheme(/** @type {HTMLElement} */ (document.getElementById("theme")));
 addEventListener("hashchange", show);
 addEventListener(UNKNOWN, leave);

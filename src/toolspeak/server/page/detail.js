@@ -72,15 +72,20 @@ function head(one) {
   );
 }
 
+/** The place of tools among the parts of the bar: that they ran at all is worth knowing. */
+const TOOLS = 3;
+
 /** @param {Whole} one the bar from the first to the last byte */
 function timing(one) {
-  const { whole, first, waited, added } = one.timing;
-  const rest = Math.max(0, whole - waited - added);
+  const { whole, first, waited, added, first_token, held, tooled } = one.timing;
   const parts = [
-    { name: "the model and its upstream", seconds: waited, class: "time-model" },
-    { name: "added by toolspeak", seconds: added, class: "time-own" },
-    { name: "the client took its time", seconds: rest, class: "time-client" },
-  ].filter((part) => part.seconds > whole / 200);
+    { name: "first token", seconds: first_token, class: "time-wait", about: "until the model began to write" },
+    { name: "hold-back", seconds: held, class: "time-held", about: "the model wrote, and none of it could go on yet: it might have been a call" },
+    { name: "streaming", seconds: waited - first_token - held, class: "time-model", about: "the model wrote, and what it wrote went on" },
+    { name: "tools", seconds: tooled, class: "time-tools", about: "tools ran in the server" },
+    { name: "toolspeak", seconds: added, class: "time-own", about: "added by toolspeak" },
+    { name: "client", seconds: whole - waited - tooled - added, class: "time-client", about: "the client took its time" },
+  ].filter((part, index) => part.seconds > (index === TOOLS ? 0 : whole / 200));
   const bar = h(
     "div",
     { class: "time-bar", role: "img", "aria-label": `${span(whole)} in all, the first byte after ${span(first)}` },
@@ -100,8 +105,8 @@ function timing(one) {
     h(
       "ul",
       { class: "legend small" },
-      parts.map((part) => h("li", {}, h("i", { class: part.class }), `${part.name}: ${span(part.seconds)}`)),
-      h("li", {}, h("i", { class: "time-first-key" }), `first byte after ${span(first)}`),
+      parts.map((part) => h("li", { title: part.about }, h("i", { class: part.class }), `${part.name} ${span(part.seconds)}`)),
+      h("li", {}, h("i", { class: "time-first-key" }), `first byte to the client after ${span(first)}`),
     ),
   );
 }

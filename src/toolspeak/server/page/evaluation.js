@@ -17,7 +17,7 @@ const ALL = "all";
 export function drawEvaluation(report) {
   return h(
     "section",
-    { class: "card stack" },
+    { class: "card stack evaluation" },
     h("div", {}, h("h3", {}, report.model), h("p", { class: "small soft" }, [`suite ${report.suite}`, report.when, report.complete ? "" : "not finished"].filter(Boolean).join(" · "))),
     report.rows.map((/** @type {any} */ row) => h("figure", { class: "chart" }, h("figcaption", { class: "small strong" }, row.label), bars(row.scores, row.label))),
   );

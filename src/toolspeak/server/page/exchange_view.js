@@ -195,7 +195,7 @@ export class ExchangeView {
 
   /** @param {import("./conversation.js").Answer} answer */
   _about(answer) {
-    const facts = [answer.plan && `plan ${answer.plan}`, counted(answer.rounds.length + 1, "round"), answer.tokens ? `${answer.tokens} tokens` : "", span(answer.seconds)];
+    const facts = [answer.plan && `plan ${answer.plan}`, counted(answer.rounds.length + 1, "round"), tokens(answer), spanned(answer.seconds)];
     const why = h("p", { class: "notice small", role: "status", hidden: true });
     const look = async () => {
       why.hidden = false;
@@ -206,10 +206,19 @@ export class ExchangeView {
       { class: "about small soft" },
       facts.filter(Boolean).join(" · "),
       answer.record && h("a", { href: `#/inspector/${answer.record}` }, "Inspect"),
-      answer.record && !answer.rounds.length && h("button", { type: "button", class: "link small", click: look }, "Why was there no call?"),
+      answer.record && answer.status === "complete" && !answer.rounds.length && h("button", { type: "button", class: "link small", click: look }, "Why was there no call?"),
       why,
     );
   }
+}
+
+/** @param {number | null} seconds nothing where nobody knows */
+const spanned = (seconds) => (seconds === null ? "" : span(seconds));
+
+/** @param {import("./conversation.js").Answer} answer */
+function tokens({ input_tokens, output_tokens }) {
+  const sum = input_tokens + output_tokens;
+  return sum ? counted(sum, "token") : "";
 }
 
 /**
@@ -220,7 +229,7 @@ export class ExchangeView {
 function drawRound(round, number) {
   const names = round.calls.map((call) => call.name).join(", ");
   const failed = round.calls.some((call) => call.failed);
-  const title = [h("span", { class: "strong" }, `Round ${number}`), ` ${names} `, h("span", { class: "soft" }, span(round.seconds)), failed && h("span", { class: "badge bad" }, "an error")];
+  const title = [h("span", { class: "strong" }, `Round ${number}`), ` ${names} `, h("span", { class: "soft" }, spanned(round.seconds)), failed && h("span", { class: "badge bad" }, "an error")];
   return disclosure(
     title,
     () => [

@@ -32,10 +32,23 @@ const HEIGHT = 76;
  * @property {string} error
  * @property {string} why_no_call
  * @property {string} replay_of
- * @property {{whole: number, first: number, waited: number, added: number}} timing
+ * @property {{whole: number, first: number, waited: number, added: number, first_token: number, held: number, tooled: number}} timing seconds
  * @property {number} input_tokens
  * @property {number} output_tokens
+ * @property {boolean} [running] whether it has no answer yet
  */
+
+/** @typedef {{id: string, time: number, seconds: number, face: string, model: string}} Running one request without an answer yet */
+
+/** What is not known of a request that runs. */
+const UNKNOWN_YET = { number: 0, plan: "", tools: "", status: 0, requests: 0, retries: 0, calls: 0, candidates: 0, repairs: 0, warnings: [], error: "", why_no_call: "", replay_of: "", input_tokens: 0, output_tokens: 0 };
+const NO_TIMES = { first: 0, waited: 0, added: 0, first_token: 0, held: 0, tooled: 0 };
+
+/**
+ * @param {Running} one
+ * @returns {Line} among those that were answered
+ */
+const runningLine = ({ seconds, ...one }) => ({ ...UNKNOWN_YET, ...one, timing: { ...NO_TIMES, whole: seconds }, running: true });
 
 /**
  * @param {import("./app.js").About} about
@@ -44,10 +57,16 @@ const HEIGHT = 76;
 export function makeInspector(about) {
   /** @type {Line[]} */
   let lines = [];
-  let newest = 0;
+  /** @type {Map<number, number>} the newest request of each worker */
+  const newest = new Map();
+  /** @type {Map<number, Line[]>} what each worker is busy with */
+  const running = new Map();
+  let worker = 0;
   /** The request that is wanted: an answer about another one comes too late. */
   let wanted = "";
   let broken = false;
+  /** Whether the request that is wanted was still running when somebody looked. */
+  let early = false;
 
   const filters = makeFilters(() => update());
   const rows = new Rows({
@@ -55,7 +74,12 @@ export function makeInspector(about) {
     height: HEIGHT,
     key: (/** @type {Line} */ line) => line.id,
     draw: drawLine,
-    open: (line) => (location.hash = `#/inspector/${line.id}`),
+    open(line, moved) {
+      const address = `#/inspector/${line.id}`;
+      if (!moved) return void (location.hash = address);
+      history.replaceState(null, "", address); // one step back leaves the list, however many were walked
+      open(line.id);
+    },
   });
   const told = h("p", { class: "small soft rows-told" });
   const detail = h("section", { class: "detail", "aria-label": "One request", tabindex: -1 });
@@ -67,24 +91,31 @@ export function makeInspector(about) {
   );
 
   function update() {
+    const busy = [...running.values()].flat().filter(filters.matches);
     const matching = lines.filter(filters.matches);
-    rows.items = matching;
+    rows.items = [...busy, ...matching];
     told.textContent = about.recording
-      ? `${counted(matching.length, "request")}${matching.length < lines.length ? ` of ${lines.length}` : ""}`
+      ? `${counted(matching.length, "request")}${matching.length < lines.length ? ` of ${lines.length}` : ""}${busy.length ? `, and ${busy.length} running` : ""}${about.several ? ". Each worker of the server keeps its own: those of the others come in one after the other." : ""}`
       : "This server keeps no requests: it was started with recording off.";
   }
 
   const looking = polling(
     async (signal) => {
-      /** @type {{requests: Line[]}} */
-      const { requests } = await ask(`toolspeak/requests?after=${newest}`, { signal });
-      if (signal.aborted || (!requests.length && !broken)) return;
+      /** @type {{requests: Line[], running: Running[], worker?: number}} */
+      const { requests, running: busy, worker: answered = 0 } = await ask(`toolspeak/requests?after=${newest.get(worker) ?? 0}&worker=${worker}`, { signal });
+      if (signal.aborted) return;
+      worker = answered;
+      const before = running.get(worker)?.length;
+      running.set(worker, busy.map(runningLine));
+      if (!requests.length && !broken && !before && !busy.length) return;
       broken = false;
-      newest = requests[0]?.number ?? newest;
+      if (requests.length) newest.set(worker, requests[0].number);
       const known = new Set(requests.map((line) => line.id));
       lines = [...requests, ...lines.filter((line) => !known.has(line.id))].slice(0, MOST);
+      if (about.several) lines.sort((one, two) => two.time - one.time);
       filters.learn(requests);
       update();
+      if (early && known.has(wanted)) open(wanted); // it is answered now
     },
     (message) => {
       broken = true;
@@ -96,6 +127,7 @@ export function makeInspector(about) {
   /** @param {string} id */
   async function open(id) {
     wanted = id;
+    early = false;
     rows.choose(id);
     element.classList.toggle("has-one", Boolean(id));
     if (!id) {
@@ -108,7 +140,10 @@ export function makeInspector(about) {
       put(detail, makeDetail(one, about));
       detail.scrollTop = 0;
     } catch (error) {
-      if (wanted === id) put(detail, h("p", { class: "notice bad" }, /** @type {Error} */ (error).message));
+      if (wanted !== id) return;
+      early = [...running.values()].flat().some((line) => line.id === id);
+      if (early) put(detail, h("p", { class: "notice", role: "status" }, "This request is still running. It is shown here once it is answered."));
+      else put(detail, h("p", { class: "notice bad" }, /** @type {Error} */ (error).message));
     }
   }
 
@@ -173,7 +208,7 @@ function drawLine(line) {
       { class: "row-bottom" },
       [
         clock(line.time),
-        line.plan || "refused",
+        line.running ? "" : line.plan || "refused",
         span(line.timing.whole),
         line.retries ? counted(line.retries, "retry", "retries") : "",
         line.repairs ? counted(line.repairs, "repair") : "",
@@ -188,7 +223,9 @@ function drawLine(line) {
 
 /** @param {Line} line */
 function outcome(line) {
-  if (line.error || line.status >= 400) return h("span", { class: "badge bad" }, `error ${line.status}`);
+  if (line.running) return h("span", { class: "badge warn" }, "running");
+  if (line.status >= 400) return h("span", { class: "badge bad" }, `error ${line.status}`);
+  if (line.error) return h("span", { class: "badge bad" }, "broken off"); // it had begun well
   if (line.calls) return h("span", { class: "badge good" }, counted(line.calls, "call"));
   if (line.tools === "none") return h("span", { class: "badge" }, "no tools");
   return h("span", { class: "badge" }, "no call");

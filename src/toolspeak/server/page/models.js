@@ -86,7 +86,7 @@ export function makeModels(about) {
       { class: "page" },
       h("header", {}, h("h1", {}, "Models"), h("p", { class: "lead" }, "What each model is known to do, and which rule says so. A probe asks the model itself: some 13 to 25 small requests, kept for a week.")),
       list,
-      h("section", { class: "stack", "aria-label": "Evaluations" }, h("h2", {}, "Evaluations"), h("p", { class: "soft" }, "Results of ", h("code", {}, "toolspeak eval"), " in the working directory of the server, or from a file."), h("label", {}, "Open a results.json", file), evaluations),
+      h("section", { class: "stack evaluations", "aria-label": "Evaluations" }, h("h2", {}, "Evaluations"), h("p", { class: "soft" }, "Results of ", h("code", {}, "toolspeak eval"), " in the working directory of the server, or from a file."), h("label", {}, "Open a results.json", file), evaluations),
     ),
   );
   return {

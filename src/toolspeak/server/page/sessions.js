@@ -4,14 +4,15 @@
 import { ask } from "./api.js";
 import { h, labelled, put } from "./dom.js";
 import { counted, day } from "./format.js";
+import { makeMenu } from "./menu.js";
 
 /** Milliseconds of rest in typing after which it is searched. */
 const REST = 250;
 
-/** @typedef {{id: string, title: string, updated: number, entries: number}} Info */
+/** @typedef {{id: string, title: string, updated: number, entries: number, about: {model?: string}}} Info */
 
 /**
- * @param {(exchanges: import("./conversation.js").Exchange[]) => void} opened is told what a session holds
+ * @param {(id: string, exchanges: import("./conversation.js").Exchange[]) => void} opened is told what a session holds
  * @returns {HTMLElement}
  */
 export function makeSessions(opened) {
@@ -35,13 +36,13 @@ export function makeSessions(opened) {
   function drawInfo(info) {
     const open = async () => {
       try {
-        opened((await ask(`toolspeak/sessions/${encodeURIComponent(info.id)}`)).exchanges);
+        opened(info.id, (await ask(`toolspeak/sessions/${encodeURIComponent(info.id)}`)).exchanges);
         details.open = false;
       } catch (error) {
         put(said, /** @type {Error} */ (error).message);
       }
     };
-    return h("li", {}, h("button", { type: "button", class: "session", click: open }, h("span", { class: "strong" }, info.title || "without a title"), h("span", { class: "soft small" }, `${day(info.updated)} · ${counted(info.entries, "entry", "entries")}`)));
+    return h("li", {}, h("button", { type: "button", class: "session", click: open }, h("span", { class: "strong" }, info.title || "without a title"), h("span", { class: "soft small" }, [day(info.updated), counted(info.entries, "entry", "entries"), info.about.model].filter(Boolean).join(" · "))));
   }
 
   search.addEventListener("input", () => {
@@ -49,7 +50,6 @@ export function makeSessions(opened) {
     timer = setTimeout(look, REST);
   });
   const inside = h("div", { class: "picker card stack" }, labelled("Search", search), said, list);
-  const details = /** @type {HTMLDetailsElement} */ (h("details", { class: "tools sessions" }, h("summary", {}, "Sessions"), inside));
-  details.addEventListener("toggle", () => details.open && look());
+  const details = makeMenu("Sessions", inside, { class: "sessions", opened: look });
   return details;
 }

@@ -1,9 +1,12 @@
 // @ts-check
 /** Light, dark, or as the system has it; remembered in this browser. */
 
+import { h } from "./dom.js";
+
 const KEY = "toolspeak-theme";
 const NEXT = /** @type {Record<string, string>} */ ({ "": "dark", dark: "light", light: "" });
-const NAMES = /** @type {Record<string, string>} */ ({ "": "Auto", dark: "Dark", light: "Light" });
+const NAMES = /** @type {Record<string, string>} */ ({ "": "◐ Auto", dark: "● Dark", light: "○ Light" });
+const WORDS = /** @type {Record<string, string>} */ ({ "": "as the system has them", dark: "dark", light: "light" });
 
 /** @param {HTMLElement} button switches from one to the next */
 export function startTheme(button) {
@@ -11,8 +14,10 @@ export function startTheme(button) {
   const show = () => {
     if (theme) document.documentElement.dataset.theme = theme;
     else delete document.documentElement.dataset.theme;
-    button.textContent = NAMES[theme];
-    button.setAttribute("aria-label", `Theme: ${NAMES[theme]}`);
+    const [sign, word] = NAMES[theme].split(" ");
+    button.replaceChildren(sign, " ", h("span", { class: "word" }, word));
+    button.title = `Colours: ${WORDS[theme]}`;
+    button.setAttribute("aria-label", `Theme: ${NAMES[theme].slice(2)}`);
   };
   button.addEventListener("click", () => {
     theme = NEXT[theme];

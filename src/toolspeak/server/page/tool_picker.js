@@ -1,27 +1,36 @@
 // @ts-check
-/** Which tools a chat offers: those to try things out with, and the person's own, for which the person answers. */
+/**
+ * Which tools a chat offers: those to try things out with, those that the server runs, and the person's own, for which
+ * the person answers.
+ */
 
+import { ask } from "./api.js";
 import { DEMO_TOOLS } from "./demo_tools.js";
 import { counted } from "./format.js";
-import { h, labelled, put } from "./dom.js";
+import { h, labelled, put, withCode } from "./dom.js";
+import { makeMenu } from "./menu.js";
 
 /** @typedef {{name: string, definition: object, run: ((given: any) => string) | null}} ChatTool */
 
 const EXAMPLE = `[{"name": "get_weather", "description": "The weather in a city.",
   "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}]`;
 
-/** @returns {{element: HTMLElement, tools: () => ChatTool[]}} */
+/** @typedef {{name: string, description: string, side_effects: boolean}} ServerTool */
+
+/** @returns {{element: HTMLElement, tools: () => ChatTool[], serverTools: () => string[]}} */
 export function makeToolPicker() {
   /** @type {ChatTool[]} */
   let own = [];
   const chosen = new Set(DEMO_TOOLS.map((tool) => tool.name));
-  const title = h("summary", {});
+  /** @type {Set<string>} */
+  const there = new Set();
+  const title = h("span", {});
   const said = h("p", { class: "small soft", role: "status" });
   const field = /** @type {HTMLTextAreaElement} */ (h("textarea", { rows: 6, class: "mono", spellcheck: "false", placeholder: EXAMPLE }));
   const tools = () => [...DEMO_TOOLS.filter((tool) => chosen.has(tool.name)).map((tool) => ({ name: tool.name, definition: defined(tool), run: tool.run })), ...own];
-  const show = () => put(title, counted(tools().length, "tool"));
+  const show = () => put(title, counted(tools().length + there.size, "tool"));
   const tell = () => {
-    const twice = own.map((tool) => tool.name).filter((name, index, names) => chosen.has(name) || names.indexOf(name) < index);
+    const twice = [...own.map((tool) => tool.name), ...there].filter((name, index, names) => chosen.has(name) || names.indexOf(name) < index);
     const asked = own.length ? `${own.map((tool) => tool.name).join(", ")}: you are asked what they answer.` : "";
     put(said, asked, twice.length > 0 && h("span", { class: "failed" }, ` There is more than one tool named ${[...new Set(twice)].join(", ")}: leave out all but one.`));
   };
@@ -36,21 +45,57 @@ export function makeToolPicker() {
     }
     show();
   });
-  const boxes = DEMO_TOOLS.map((tool) => {
+
+  /**
+   * A box to choose a tool with.
+   * @param {{name: string, description: string, side_effects?: boolean}} tool
+   * @param {Set<string>} among
+   */
+  const choice = (tool, among) => {
     const box = /** @type {HTMLInputElement} */ (h("input", { type: "checkbox" }));
-    box.checked = true;
+    box.checked = among.has(tool.name);
     box.addEventListener("change", () => {
-      if (box.checked) chosen.add(tool.name);
-      else chosen.delete(tool.name);
-      if (own.length) tell();
+      if (box.checked) among.add(tool.name);
+      else among.delete(tool.name);
+      tell();
       show();
     });
-    return h("label", { class: "check" }, box, h("span", {}, h("span", { class: "strong" }, tool.name), h("span", { class: "soft" }, ` ${tool.description}`)));
-  });
+    const about = h("span", { class: "soft" }, ` ${firstLine(tool.description)}`);
+    return h("label", { class: "check" }, box, h("span", {}, h("span", { class: "strong" }, tool.name), about, tool.side_effects && h("span", { class: "badge warn" }, "changes things")));
+  };
+
+  const server = h("fieldset", { class: "stack-tight", hidden: true });
+  /** Asked when it is opened: the server may have to start others for it. */
+  const look = async () => {
+    try {
+      /** @type {{tools: ServerTool[], why: string}} */
+      const { tools: found, why } = await ask("toolspeak/tools");
+      for (const name of there) if (!found.some((tool) => tool.name === name)) there.delete(name);
+      server.hidden = !found.length && !why;
+      put(
+        server,
+        h("legend", {}, "The server runs"),
+        why && h("p", { class: "small soft" }, withCode(why)),
+        found.map((tool) => choice(tool, there)),
+        found.some((tool) => tool.side_effects) && h("p", { class: "small soft" }, "Nobody is asked: what would need approval answers with an error."),
+      );
+    } catch (error) {
+      server.hidden = false;
+      put(server, h("legend", {}, "The server runs"), h("p", { class: "small failed" }, /** @type {Error} */ (error).message));
+    }
+    show();
+  };
   show();
-  const inside = h("div", { class: "picker card stack" }, boxes, labelled("Your own tools, as JSON schemas", field), said);
-  return { element: h("details", { class: "tools" }, title, inside), tools };
+  const demo = h("fieldset", { class: "stack-tight" }, h("legend", {}, "To try things out, in this page"), DEMO_TOOLS.map((tool) => choice(tool, chosen)));
+  const inside = h("div", { class: "picker card stack" }, demo, server, labelled("Your own tools, as JSON schemas", field), said);
+  return { element: makeMenu(title, inside, { class: "tools", opened: look }), tools, serverTools: () => [...there] };
 }
+
+/** @param {string} text of which the beginning says what it is about */
+const firstLine = (text) => {
+  const [line] = text.trim().split("\n");
+  return line.length > 160 ? `${line.slice(0, 160)}…` : line;
+};
 
 /** @param {{name: string, description?: string, parameters?: object}} tool */
 const defined = ({ name, description = "", parameters = { type: "object" } }) => ({ type: "function", function: { name, description, parameters } });

@@ -1,0 +1,223 @@
+"""What our own face answers to a Gemini client: events to its stream, a reply to a response, errors to theirs.
+
+A call goes out when it is complete, in one part; one that was cut is dropped. Text, the bulk of a stream, goes out by
+byte templates. Above: `gemini`, the server. Below: `atomic`, `gemini.wire`, `core.events`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from ...core.events import (
+    CallArgs,
+    CallEnd,
+    CallStart,
+    Event,
+    Failure,
+    Finish,
+    FinishReason,
+    OpaqueSeen,
+    ReasoningDelta,
+    Reply,
+    TextDelta,
+    UsageSeen,
+)
+from ...core.model import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_object
+from ...errors import ToolspeakError
+from ..atomic import WholeCalls
+from ..common import read_json, shorten, status_of, to_line, to_wire, without
+from . import wire as gemini_wire
+from .wire import error_failure, error_object, finish_word, usage_to_wire
+
+__all__ = ["ReplyEncoder", "decode_error", "encode_error", "encode_reply"]
+
+_encode = msgspec.json.Encoder().encode
+_BROKEN = Failure("the turn ended in an error")
+
+
+class _Beside:
+    """What an upstream that speaks this protocol said besides, kept until it has its place."""
+
+    def __init__(self) -> None:
+        self._calls: list[JSONObject] = []
+        self._said: JSONObject = {}
+        self._usage: JSONObject = {}
+        self.blocked: JSONObject = {}
+
+    def add(self, part: Opaque) -> JSONObject | None:
+        """A part of a content that can be sent at once; everything else is kept."""
+        data = part.data
+        if not is_object(data):
+            return None
+        match part.kind:
+            case gemini_wire.PART:
+                return data
+            case gemini_wire.CALL:
+                self._calls.append(data)
+            case gemini_wire.CANDIDATE:
+                self._said |= data
+            case gemini_wire.USAGE:
+                self._usage = data
+            case gemini_wire.PROMPT:
+                self.blocked = data
+            case _:  # of another protocol
+                pass
+        return None
+
+    def call_part(self, call: ToolCall) -> JSONObject:
+        """The part of a call, with what belongs to the first call of its name that has none yet."""
+        body: JSONObject = {"name": call.name, "args": call.arguments}
+        if call.id:
+            body["id"] = call.id
+        found = next((said for said in self._calls if said.get("name") == call.name), None)
+        if found is None:
+            return {"functionCall": body}
+        self._calls.remove(found)
+        return {"functionCall": body, **without(found, "name")}
+
+    def last(self, reason: FinishReason, usage: Usage, content: JSONObject) -> JSONObject:
+        """The fields of a response that ends a turn."""
+        word = finish_word(reason, self._said.get("finishReason"))
+        candidate: JSONObject = {
+            "content": content,
+            "finishReason": word,
+            "index": 0,
+            **without(self._said, "finishReason"),
+        }
+        fields: JSONObject = {"candidates": [candidate], "usageMetadata": usage_to_wire(usage, self._usage)}
+        if self.blocked:
+            fields["promptFeedback"] = self.blocked
+        return fields
+
+
+class ReplyEncoder:
+    """Events to the responses of a stream: server-sent events, or, for a client that did not ask for `alt=sse`, the
+    elements of one array. This protocol has no place for `created`.
+    """
+
+    def __init__(self, request: Request, *, id: str, created: int, model: str, sse: bool = True) -> None:
+        self._about: JSONObject = {"modelVersion": model, "responseId": id}
+        self._head, self._tail = (b"data: ", b"\r\n\r\n") if sse else (b"[", b"")
+        self._sse = sse
+        self._before = b'{"candidates":[{"content":{"parts":[{"text":'
+        self._behind = b'}],"role":"model"},"index":0}],' + to_line(self._about)[1:]
+        self._calls = WholeCalls()
+        self._beside = _Beside()
+        self._closed = False
+        self._spoken = False
+        self._usage = Usage()
+        self._reason: FinishReason = "unknown"
+
+    def encode(self, events: Sequence[Event]) -> bytes:
+        """The bytes to send for these events."""
+        out: list[bytes] = []
+        for event in events:
+            if self._closed:
+                break
+            if type(event) is TextDelta:
+                text = event.text
+                body = _encode(text) if text.isascii() else to_line(text)
+                out.append(self._frame(self._before + body + self._behind))
+            else:
+                out.append(self._other(event))
+        return b"".join(out)
+
+    def close(self, extension: JSONObject | None = None) -> bytes:
+        """The last response, with the finish reason and the usage. `extension` goes into it."""
+        if self._closed:
+            return b""
+        if self._reason == "error":
+            return self._fail(_BROKEN)
+        self._closed = True
+        fields = self._beside.last(self._reason, self._usage, {"parts": [{"text": ""}], "role": "model"})
+        if self._beside.blocked and not self._spoken:
+            del fields["candidates"]  # a prompt that is blocked has no answer
+        fields |= self._about
+        if extension:
+            fields["toolspeak"] = extension
+        return self._frame(to_line(fields)) + (b"" if self._sse else b"]")
+
+    def _frame(self, payload: bytes) -> bytes:
+        self._spoken = True
+        frame = self._head + payload + self._tail
+        if not self._sse:
+            self._head = b",\r\n"
+        return frame
+
+    def _part(self, part: JSONObject) -> bytes:
+        content: JSONObject = {"parts": [part], "role": "model"}
+        return self._frame(to_line({"candidates": [{"content": content, "index": 0}], **self._about}))
+
+    def _other(self, event: Event) -> bytes:
+        part: JSONObject | None = None
+        match event:
+            case ReasoningDelta(text):
+                part = {"text": text, "thought": True}
+            case CallStart() | CallArgs() | CallEnd():
+                call = self._calls.feed(event)
+                part = self._beside.call_part(call) if call is not None else None
+            case OpaqueSeen(opaque):
+                part = self._beside.add(opaque)
+            case UsageSeen(usage):
+                self._usage = usage
+            case Finish(reason):
+                self._reason = reason
+            case Failure():
+                return self._fail(event)
+            case _:  # notes and judgements are for the extension
+                pass
+        return b"" if part is None else self._part(part)
+
+    def _fail(self, failure: Failure) -> bytes:
+        self._closed = True
+        return self._frame(to_line(_failure(failure))) + (b"" if self._sse else b"]")
+
+
+def encode_reply(
+    reply: Reply, request: Request, *, id: str, created: int, model: str, extension: JSONObject | None = None
+) -> bytes:
+    """The answer to a client that did not ask for a stream; an error object when the turn broke."""
+    if reply.failure is not None or reply.finish_reason == "error":
+        return to_wire(_failure(reply.failure or _BROKEN))
+    beside = _Beside()
+    parts: list[JSONObject] = [{"text": reply.reasoning, "thought": True}] if reply.reasoning else []
+    carried = [part for opaque in reply.opaque if (part := beside.add(opaque)) is not None]
+    parts += _thoughts(carried, True)
+    if reply.text:
+        parts.append({"text": reply.text})
+    parts += _thoughts(carried, False)
+    parts += map(beside.call_part, reply.calls)
+    content: JSONObject = {"parts": parts or [{"text": ""}], "role": "model"}
+    body = beside.last(reply.finish_reason, reply.usage, content)
+    if beside.blocked and not parts:
+        del body["candidates"]
+    body |= {"modelVersion": model, "responseId": id}
+    return to_wire(body | {"toolspeak": extension} if extension else body)
+
+
+def _thoughts(parts: Iterable[JSONObject], wanted: bool) -> list[JSONObject]:
+    return [part for part in parts if bool(part.get("thought")) == wanted]
+
+
+# ------------------------------------------------------------------------------------------------------ errors
+
+
+def _failure(failure: Failure) -> JSONObject:
+    return error_object(failure.message, failure.status, failure.kind)
+
+
+def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
+    """The failure that an answer with an error status stands for. The names of the headers are in lower case."""
+    value: JSONValue = read_json(body)
+    if value is None:
+        text = shorten(body)
+        value = "" if text.startswith("<") else text  # a page says nothing in one line
+    return error_failure(value, status, body, f"the upstream answered with status {status}")
+
+
+def encode_error(error: ToolspeakError) -> tuple[int, bytes]:
+    """The status and body that tell a client of an error; an upstream's own status is passed on."""
+    status = status_of(error)
+    return status, to_wire(error_object(str(error), status))

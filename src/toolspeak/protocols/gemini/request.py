@@ -1,0 +1,171 @@
+"""Requests to generateContent: the body a client sends, to a `Request` and back to the body an upstream gets.
+
+The model and whether to stream stand in the path, not in the body: `decode_request` is told them, `path` tells them.
+`Options.extra` keeps every field without a common name: those of the body under their names, those of
+`generationConfig` and `toolConfig` in objects of these names. Above: `gemini`. Below: `gemini.messages`,
+`gemini.tools`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ...core.model import JSONObject, JSONValue, Note, Options, Request, ResponseFormat, is_object
+from ...errors import UsageError
+from ..common import (
+    ROUTING_FIELDS,
+    array_field,
+    int_field,
+    number_field,
+    object_field,
+    request_fields,
+    text_field,
+    to_wire,
+    with_own,
+    without,
+)
+from ..lost import foreign_notes
+from .messages import decode_contents, decode_system, encode_contents
+from .schema import json_schema
+from .tools import TOOL_CONFIG, decode_choice, decode_tools, encode_choice, encode_tools
+from .wire import PROTOCOL, proto
+
+__all__ = ["decode_request", "encode_request", "path", "request_notes"]
+
+_CONFIG, _SYSTEM = "generationConfig", "systemInstruction"
+_KNOWN = ("model", "contents", "tools", TOOL_CONFIG, _SYSTEM, _CONFIG)
+_CONFIG_KNOWN = ("maxOutputTokens", "temperature", "topP", "seed", "stopSequences", "candidateCount")
+_MIME, _SCHEMA, _JSON_SCHEMA = "responseMimeType", "responseSchema", "responseJsonSchema"
+_JSON = "application/json"
+
+#: Characters that mean themselves in a path; a model's name may hold others.
+_PLAIN_BYTES = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~")
+#: Collections that a model's name may begin with.
+_MODELS, _COLLECTIONS = "models", ("models", "tunedModels")
+
+
+def path(request: Request) -> str:
+    """Where to post a request, behind the base URL with its version."""
+    collection, slash, name = request.model.partition("/")
+    if not slash or collection not in _COLLECTIONS:
+        collection, name = _MODELS, request.model
+    quoted = "".join(chr(byte) if byte in _PLAIN_BYTES else f"%{byte:02X}" for byte in name.encode("utf-8", "replace"))
+    method = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
+    return f"/{collection}/{quoted}:{method}"
+
+
+# ------------------------------------------------------------------------------------------------ from the wire
+
+
+def decode_request(body: bytes | Mapping[str, JSONValue], *, model: str = "", stream: bool = False) -> Request:
+    """The request that a body means. `model` and `stream` stand in the path.
+
+    Raises:
+        UsageError: the body is no such request; the message names the field.
+    """
+    fields = proto(request_fields(body))
+    messages = decode_contents(fields.get("contents"))
+    if not messages:
+        raise UsageError("`contents` must hold at least one content")
+    choice, choice_rest = decode_choice(fields.get(TOOL_CONFIG))
+    config = proto(object_field(fields.get(_CONFIG, {}), _CONFIG))
+    extra = without(fields, *_KNOWN)
+    if choice_rest:
+        extra[TOOL_CONFIG] = choice_rest
+    return Request(
+        (model or text_field(fields.get("model"), "model")).removeprefix(f"{_MODELS}/"),
+        decode_system(fields.get(_SYSTEM)) + messages,
+        decode_tools(fields.get("tools")),
+        choice,
+        stream,
+        _options(config, extra),
+        PROTOCOL,
+    )
+
+
+def _options(config: JSONObject, extra: JSONObject) -> Options:
+    form, rest = _response_format(without(config, *_CONFIG_KNOWN))
+    if rest:
+        extra[_CONFIG] = rest
+    listed = array_field(config.get("stopSequences"), f"{_CONFIG}.stopSequences")
+    candidates = int_field(config.get("candidateCount"), f"{_CONFIG}.candidateCount")
+    return Options(
+        int_field(config.get("maxOutputTokens"), f"{_CONFIG}.maxOutputTokens"),
+        number_field(config.get("temperature"), f"{_CONFIG}.temperature"),
+        number_field(config.get("topP"), f"{_CONFIG}.topP"),
+        int_field(config.get("seed"), f"{_CONFIG}.seed"),
+        tuple(text_field(item, f"{_CONFIG}.stopSequences[{at}]") for at, item in enumerate(listed)),
+        candidates or 1,
+        form,
+        extra=extra,
+    )
+
+
+def _response_format(config: JSONObject) -> tuple[ResponseFormat | None, JSONObject]:
+    """The format, and the rest; a schema in Gemini's own form is kept beside, to be sent as it came."""
+    if config.get(_MIME) != _JSON:
+        return None, config
+    if _JSON_SCHEMA in config:
+        return ResponseFormat(config[_JSON_SCHEMA]), without(config, _MIME, _JSON_SCHEMA)
+    schema = json_schema(config.get(_SCHEMA), f"{_CONFIG}.{_SCHEMA}")
+    return ResponseFormat(schema), without(config, _MIME)
+
+
+# -------------------------------------------------------------------------------------------------- to the wire
+
+
+def encode_request(request: Request) -> bytes:
+    """The body to send upstream."""
+    ours = request.protocol in (PROTOCOL, "")
+    extra = request.options.extra if ours else {}
+    system, contents = encode_contents(request)
+    body: JSONObject = {"contents": contents}
+    if system is not None:
+        body[_SYSTEM] = system
+    tools = encode_tools(request.tools, ours)
+    if tools:
+        body["tools"] = tools
+    choice = encode_choice(request, extra.get(TOOL_CONFIG))
+    if choice is not None:
+        body[TOOL_CONFIG] = choice
+    config = _encode_config(request.options, extra.get(_CONFIG))
+    if config:
+        body[_CONFIG] = config
+    for key, value in extra.items():
+        if key not in body and key not in ROUTING_FIELDS and key not in _KNOWN:
+            body[key] = value
+    return to_wire(with_own(body, request.options))
+
+
+def request_notes(request: Request) -> tuple[Note, ...]:
+    """What `encode_request` cannot send as it is, and what it puts in its place."""
+    notes = foreign_notes(request, PROTOCOL)
+    if request.tools and not request.tool_choice.parallel:
+        notes.append(Note("choice_not_sent", "there is no word for one call at most"))
+    roles = [message.role for message in request.messages]
+    if "system" in roles[roles.count("system") :]:
+        notes.append(Note("system_moved", "system messages stand before all others"))
+    return tuple(notes)
+
+
+_PLAIN: dict[str, Callable[[Options], JSONValue]] = {
+    "maxOutputTokens": lambda options: options.max_tokens,
+    "temperature": lambda options: options.temperature,
+    "topP": lambda options: options.top_p,
+    "seed": lambda options: options.seed,
+    "stopSequences": lambda options: list(options.stop) or None,
+    "candidateCount": lambda options: None if options.n == 1 else options.n,
+}
+
+
+def _encode_config(options: Options, rest: JSONValue) -> JSONObject:
+    beside: JSONObject = rest if is_object(rest) else {}
+    config: JSONObject = {name: value for name, read in _PLAIN.items() if (value := read(options)) is not None}
+    form = options.response_format
+    if form is not None:
+        config[_MIME] = _JSON
+        given = beside.get(_SCHEMA)
+        if form.schema is not None and (given is None or json_schema(given, _SCHEMA) != form.schema):
+            config[_JSON_SCHEMA] = form.schema
+            beside = without(beside, _SCHEMA)
+    return {**beside, **config}

@@ -1,0 +1,302 @@
+"""Chat-completions requests: the body a client sends, to a `Request` and back to the body an upstream gets.
+
+`Options.extra` keeps every field without a common name, and three words about the common ones: `functions` (the
+client speaks of functions, not tools), `max_completion_tokens` (it used that word), `response_format` (what the format
+says besides). Above: `openai_chat`. Below: `openai_chat.messages`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+import msgspec
+
+from ...core.model import (
+    JSONObject,
+    JSONValue,
+    Note,
+    Options,
+    Request,
+    ResponseFormat,
+    Tool,
+    ToolChoice,
+    is_object,
+)
+from ...errors import UsageError
+from ..common import (
+    ROUTING_FIELDS,
+    array_field,
+    bool_field,
+    declared_tools,
+    int_field,
+    number_field,
+    object_field,
+    request_fields,
+    text_field,
+    to_wire,
+    with_own,
+    without,
+)
+from ..kept_tools import kept_tools
+from ..lost import FUNCTIONS, foreign_notes
+from .fields import BESIDE, PROTOCOL
+from .messages import decode_messages, encode_messages
+
+__all__ = ["LEGACY", "decode_request", "encode_request", "request_notes"]
+
+#: The mark in `Options.extra` of a client that sent `functions`: its reply speaks of functions too.
+LEGACY = "functions"
+
+_NEWER_LIMIT = "max_completion_tokens"
+#: A schema must have a name on the wire.
+_FORMAT_NAME = "reply"
+
+_KNOWN = (
+    "model messages tools tool_choice parallel_tool_calls functions function_call stream max_tokens"
+    " max_completion_tokens temperature top_p seed stop n response_format"
+).split()
+_MODES: dict[JSONValue, Literal["auto", "none", "required"]] = {
+    "auto": "auto",
+    "none": "none",
+    "required": "required",
+    "any": "required",
+}
+
+
+def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
+    """The request that a body means.
+
+    Raises:
+        UsageError: the body is no such request; the message names the field.
+    """
+    fields = request_fields(body)
+    listed = array_field(fields.get("messages"), "messages")
+    if not listed:
+        raise UsageError("`messages` must hold at least one message")
+    legacy = fields.get("functions") is not None
+    return Request(
+        text_field(fields.get("model"), "model"),
+        decode_messages(listed, "messages"),
+        _functions(fields) if legacy else _tools(fields.get("tools")),
+        _function_choice(fields.get("function_call")) if legacy else _choice(fields),
+        bool_field(fields.get("stream"), "stream", False),
+        _options(fields, legacy),
+        PROTOCOL,
+    )
+
+
+@kept_tools
+def _tools(value: JSONValue) -> tuple[Tool, ...]:
+    found: list[Tool] = []
+    for declared, tools in declared_tools(value):
+        kind = declared.get("type")
+        beside = without(declared, "type", kind) if kind is not None and kind in declared else {}
+        found += (_beside(tool, beside) for tool in tools) if beside else tools
+    return tuple(found)
+
+
+def _beside(tool: Tool, beside: JSONObject) -> Tool:
+    return msgspec.structs.replace(tool, extra={**tool.extra, BESIDE: beside})
+
+
+def _functions(fields: JSONObject) -> tuple[Tool, ...]:
+    listed = array_field(fields["functions"], "functions")
+    return _tools([{"type": "function", "function": function} for function in listed])
+
+
+def _function_choice(value: JSONValue) -> ToolChoice:
+    """`function_call`; one function at most was called in those days."""
+    if value is None or value in ("auto", "none"):
+        return ToolChoice(value or "auto", parallel=False)
+    name = text_field(object_field(value, "function_call").get("name"), "function_call.name")
+    return ToolChoice("named", (name,), parallel=False)
+
+
+def _choice(fields: JSONObject) -> ToolChoice:
+    parallel = bool_field(fields.get("parallel_tool_calls"), "parallel_tool_calls", True)
+    value = fields.get("tool_choice")
+    if value is None:
+        return ToolChoice(parallel=parallel)
+    if isinstance(value, str):
+        return ToolChoice(_mode(value, "tool_choice"), parallel=parallel)
+    choice = object_field(value, "tool_choice")
+    kind = text_field(choice.get("type"), "tool_choice.type")
+    if kind == "allowed_tools":
+        allowed = object_field(choice.get(kind, choice), "tool_choice.allowed_tools")
+        names = [
+            _name_of(tool, f"tool_choice.allowed_tools.tools[{at}]")
+            for at, tool in enumerate(array_field(allowed.get("tools"), "tool_choice.allowed_tools.tools"))
+        ]
+        if not names:
+            raise UsageError("`tool_choice.allowed_tools.tools` must name at least one tool")
+        return ToolChoice(_mode(allowed.get("mode"), "tool_choice.allowed_tools.mode"), tuple(names), parallel)
+    return ToolChoice("named", (_name_of(choice, "tool_choice"),), parallel)
+
+
+def _mode(value: JSONValue, path: str) -> Literal["auto", "none", "required"]:
+    mode = _MODES.get(value) if isinstance(value, str) else None
+    if mode is None:
+        raise UsageError(f"`{path}` is `{value}`", hint="use auto, none, required, or an object that names a tool")
+    return mode
+
+
+def _name_of(value: JSONValue, path: str) -> str:
+    """The name in {"type": T, T: {"name": N}} or, in newer protocols, {"type": T, "name": N}."""
+    tool = object_field(value, path)
+    kind = text_field(tool.get("type"), f"{path}.type") or "function"
+    body = object_field(tool.get(kind, tool), f"{path}.{kind}")
+    name = text_field(body.get("name"), f"{path}.{kind}.name")
+    if not name:
+        raise UsageError(f"`{path}.{kind}.name` is missing")
+    return name
+
+
+def _options(fields: JSONObject, legacy: bool) -> Options:
+    extra = without(fields, *_KNOWN)
+    if legacy:
+        extra[LEGACY] = True
+    limit = int_field(fields.get("max_tokens"), "max_tokens")
+    newer = int_field(fields.get(_NEWER_LIMIT), _NEWER_LIMIT)
+    if newer is not None:
+        extra[_NEWER_LIMIT] = True
+    form, rest = _response_format(fields.get("response_format"))
+    if rest:
+        extra["response_format"] = rest
+    n = int_field(fields.get("n"), "n")
+    return Options(
+        limit if newer is None else newer,
+        number_field(fields.get("temperature"), "temperature"),
+        number_field(fields.get("top_p"), "top_p"),
+        int_field(fields.get("seed"), "seed"),
+        _stop(fields.get("stop")),
+        1 if n is None else n,
+        form,
+        extra=extra,
+    )
+
+
+def _stop(value: JSONValue) -> tuple[str, ...]:
+    listed = [value] if isinstance(value, str) else array_field(value, "stop")
+    return tuple(text_field(item, f"stop[{at}]") for at, item in enumerate(listed))
+
+
+def _response_format(value: JSONValue) -> tuple[ResponseFormat | None, JSONObject]:
+    """The format, and what it says besides; a type that we do not know is kept whole."""
+    if value is None:
+        return None, {}
+    form = object_field(value, "response_format")
+    match form.get("type"):
+        case "text":
+            return None, {}
+        case "json_object":
+            # Some servers take a schema here.
+            return ResponseFormat(form.get("schema")), without(form, "type", "schema")
+        case "json_schema":
+            body = object_field(form.get("json_schema"), "response_format.json_schema")
+            path = "response_format.json_schema"
+            strict = None if body.get("strict") is None else bool_field(body["strict"], f"{path}.strict", False)
+            name = text_field(body.get("name"), f"{path}.name") or _FORMAT_NAME
+            return ResponseFormat(body.get("schema"), name, strict), without(body, "schema", "name", "strict")
+        case _:
+            return None, form
+
+
+# ------------------------------------------------------------------------------------------------- to the wire
+
+
+def encode_request(request: Request) -> bytes:
+    """The body to send upstream."""
+    ours = request.protocol in (PROTOCOL, "")
+    options = request.options
+    extra = options.extra if ours else {}
+    custom = {tool.name for tool in request.tools if tool.kind == "custom"}
+    body: JSONObject = {
+        "model": request.model,
+        "messages": encode_messages(request, custom),
+        **_encode_tools(request, custom, ours),
+    }
+    if options.max_tokens is not None:
+        body[_NEWER_LIMIT if _NEWER_LIMIT in extra else "max_tokens"] = options.max_tokens
+    body |= {name: value for name, read in _PLAIN.items() if (value := read(options)) is not None}
+    if options.response_format is not None:
+        body["response_format"] = _encode_format(options.response_format, extra.get("response_format", {}))
+    for key, value in extra.items():
+        if key not in body and key not in ROUTING_FIELDS and key not in _MARKS:
+            body[key] = value
+    if request.stream:
+        given = extra.get("stream_options")
+        body |= {"stream": True, "stream_options": {**(given if is_object(given) else {}), "include_usage": True}}
+    return to_wire(with_own(body, options))
+
+
+def request_notes(request: Request) -> tuple[Note, ...]:
+    """What `encode_request` cannot send as it is."""
+    ours = request.protocol in (PROTOCOL, "")
+    notes = foreign_notes(request, PROTOCOL)
+    if request.tool_choice.demands and not (request.tools if ours else any(map(_is_known, request.tools))):
+        notes.append(Note("choice_not_sent", "a choice may only stand beside tools, and there are none"))
+    return tuple(notes)
+
+
+def _is_known(tool: Tool) -> bool:
+    return tool.kind in FUNCTIONS
+
+
+#: Words in `extra` that are ours, and `stream_options`, which may only stand beside `stream`.
+_MARKS = frozenset({LEGACY, _NEWER_LIMIT, "stream_options"})
+
+_PLAIN: dict[str, Callable[[Options], JSONValue]] = {
+    "temperature": lambda options: options.temperature,
+    "top_p": lambda options: options.top_p,
+    "seed": lambda options: options.seed,
+    "stop": lambda options: list(options.stop) or None,
+    "n": lambda options: None if options.n == 1 else options.n,
+}
+
+
+def _encode_tools(request: Request, custom: set[str], ours: bool) -> JSONObject:
+    """`tools` and what may only stand beside them; a tool of a kind that only its own upstream knows is not sent on."""
+    tools = [_encode_tool(tool, ours) for tool in request.tools if ours or _is_known(tool)]
+    if not tools:
+        return {}
+    fields: JSONObject = {"tools": tools}
+    choice = request.tool_choice
+    if choice.mode == "named":
+        fields["tool_choice"] = _reference(choice.allowed[0], custom)
+    elif choice.allowed and choice.mode != "none":
+        listed = [_reference(name, custom) for name in choice.allowed]
+        fields["tool_choice"] = {"type": "allowed_tools", "allowed_tools": {"mode": choice.mode, "tools": listed}}
+    elif choice.mode != "auto":
+        fields["tool_choice"] = choice.mode
+    if not choice.parallel:
+        fields["parallel_tool_calls"] = False
+    return fields
+
+
+def _reference(name: str, custom: set[str]) -> JSONObject:
+    kind = "custom" if name in custom else "function"
+    return {"type": kind, kind: {"name": name}}
+
+
+def _encode_tool(tool: Tool, ours: bool) -> JSONObject:
+    extra = tool.extra if ours else {}
+    if not _is_known(tool):
+        return extra
+    body: JSONObject = {"name": tool.name}
+    if tool.description:
+        body["description"] = tool.description
+    if tool.kind == "function" and tool.parameters is not None:
+        body["parameters"] = tool.parameters
+    return {"type": tool.kind, tool.kind: {**body, **without(extra, BESIDE)}, **extra.get(BESIDE, {})}
+
+
+def _encode_format(form: ResponseFormat, rest: JSONObject) -> JSONObject:
+    if form.schema is None and not form.name:
+        return {"type": "json_object", **rest}
+    body: JSONObject = {"name": form.name or _FORMAT_NAME, **rest}
+    if form.schema is not None:
+        body["schema"] = form.schema
+    if form.strict is not None:
+        body["strict"] = form.strict
+    return {"type": "json_schema", "json_schema": body}

@@ -1,0 +1,88 @@
+"""OpenAI's Responses API, the protocol of its newer SDKs and of Codex: the four halves of its codec.
+
+Requests: `decode_request`, `encode_request`, `request_notes` (what could not be sent); `needs_store` says whether one
+means what only a store can tell. Replies of an upstream: `ReplyDecoder`, `decode_error`. Replies to a client:
+`ReplyEncoder`, `encode_reply`, `encode_error`. What cannot be carried is listed in `LOSSES`. Above: `upstreams`, the
+server. Below: the modules `openai_responses_*`.
+"""
+
+from __future__ import annotations
+
+from ..common import Loss
+from ..openai_errors import decode_error, encode_error
+from .face import ReplyEncoder, encode_reply
+from .parts import PROTOCOL
+from .reply import ReplyDecoder
+from .request import decode_request, encode_request, needs_store, request_notes
+
+__all__ = [
+    "LOSSES",
+    "PROTOCOL",
+    "Loss",
+    "ReplyDecoder",
+    "ReplyEncoder",
+    "decode_error",
+    "decode_request",
+    "encode_error",
+    "encode_reply",
+    "encode_request",
+    "needs_store",
+    "request_notes",
+]
+
+LOSSES: tuple[Loss, ...] = (
+    Loss("request", "protocol", "comes back as `openai_responses`"),
+    Loss(
+        "request", "words of another protocol", "`extra` fields, opaque parts and tools of its own kinds are not sent"
+    ),
+    Loss("request", "routing fields", "`api_base`, `api_key` and the like are kept in `options.extra`, never sent"),
+    Loss("request", "empty text", "a message whose only part is an empty text has no part"),
+    Loss("request", "opaque part", "is sent if it is an item or a part of this protocol, else left out"),
+    Loss("request", "order of a message", "carried items come first, then results, text and calls"),
+    Loss("request", "turns", "messages of an assistant right behind each other may come back as one"),
+    Loss("request", "reasoning text", "is sent only within its own item, which is an opaque part"),
+    Loss(
+        "request",
+        "reasoning that is not stored",
+        "an item without content is left out of a request that did not come by this protocol",
+    ),
+    Loss("request", "several results", "each result is an item of its own, before the text of its message"),
+    Loss("request", "tool message", "only its results and items are sent"),
+    Loss("request", "name of a message", "is not sent"),
+    Loss("request", "result error", "the mark that a result is an error is not sent; its text is"),
+    Loss("request", "call notes", "are not sent"),
+    Loss("request", "custom call", "only its `input` is sent"),
+    Loss("request", "custom tool", "its schema is always that of one text"),
+    Loss("request", "namespace", "without tools is left out; neighbours of one name and description are joined"),
+    Loss("request", "side effects", "the mark of a tool is not sent"),
+    Loss("request", "strict", "is false for a tool that did not come by this protocol and says nothing"),
+    Loss("request", "store", "is false for a request that did not come by this protocol and says nothing"),
+    Loss("request", "tool_choice without tools", "is not sent"),
+    Loss("request", "allowed tools under none", "are not sent"),
+    Loss("request", "stream_options", "sent only when streaming"),
+    Loss("request", "stop, seed and n", "are not sent"),
+    Loss("request", "sound and film", "are not sent"),
+    Loss("request", "pictures of an assistant", "are not sent unless they came by this protocol"),
+    Loss(
+        "request",
+        "format without a name",
+        "a schema without a name is sent as `reply`; without a schema, no strictness",
+    ),
+    Loss("request", "grammar", "comes back as `options.extra`"),
+    Loss("request", "input as a text", "is sent as a message of the user"),
+    Loss("request", "instructions", "the first system message of another protocol is sent as `instructions`"),
+    Loss("request", "several texts of a result", "are joined"),
+    Loss("request", "types of text", "`text` is sent as `input_text` or, if the model said it, as `output_text`"),
+    Loss("reply", "refusal", "is text, with a note"),
+    Loss("reply", "notes and candidates", "are not sent; a server puts them into the extension field `toolspeak`"),
+    Loss(
+        "reply",
+        "invalid calls",
+        "a call that was streamed and turned out wrong is marked as incomplete; otherwise left out",
+    ),
+    Loss("reply", "cut calls", "a call that was cut is announced in a stream and is no part of the response"),
+    Loss("reply", "opaque parts", "those of other protocols, and unknown parts of a message, are not sent"),
+    Loss("reply", "order", "what was not streamed has its carried items first, then reasoning, text and calls"),
+    Loss("reply", "custom input", "the input of a custom tool is sent at its end, not as it comes"),
+    Loss("reply", "logprobs", "are not read"),
+)

@@ -1,0 +1,113 @@
+"""The content of a message of the Responses API: a text, or a list of parts, to the parts of a message and back.
+
+What is carried, not read, tells by its kind where it belongs: `item:T` is an item of its own in the list of items,
+`content:T` a part of a message, `annotation:T` a remark about a text that was given, `start:T` an item whose end is
+still to come; that of a message tells its `phase`, whether it is a word in between or the answer.
+Above: `openai_responses.items`. Below: `common` and the values of `core.model`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from ...core.model import JSONObject, JSONValue, Media, Opaque, Part, TextPart, is_object
+from ..common import DETAIL, array_field, detail_of, object_field, text_field, without
+
+__all__ = ["ANNOTATION", "CONTENT", "ITEM", "PHASE", "PROTOCOL", "START", "decode_content", "encode_content", "is_item"]
+
+PROTOCOL: Final = "openai_responses"
+
+ITEM: Final = "item:"
+CONTENT: Final = "content:"
+ANNOTATION: Final = "annotation:"
+START: Final = "start:"
+#: The beginning of a message that says in which phase it stands.
+PHASE: Final = START + "message"
+
+#: Types of text on the wire. What is sent depends on who speaks.
+_TEXTS = frozenset({"input_text", "output_text", "text"})
+#: How closely to look at a picture, unless somebody says.
+_USUAL_DETAIL = "auto"
+_WEB = ("http://", "https://")
+
+
+def is_item(part: Part, kind: str = "") -> bool:
+    """Whether a part is an item of its own; with `kind`, one of that type."""
+    return isinstance(part, Opaque) and part.kind.startswith(ITEM + kind) and is_object(part.data)
+
+
+# ------------------------------------------------------------------------------------------------ from the wire
+
+
+def decode_content(content: JSONValue, path: str) -> tuple[Part, ...]:
+    """The parts that a `content` or an `output` stands for; an empty text is no part."""
+    if content is None or content == "":
+        return ()
+    if isinstance(content, str):
+        return (TextPart(content),)
+    return tuple(_part(part, f"{path}[{at}]") for at, part in enumerate(array_field(content, path)))
+
+
+def _part(value: JSONValue, path: str) -> Part:
+    if isinstance(value, str):  # some clients list plain texts
+        return TextPart(value)
+    part = object_field(value, path)
+    kind = text_field(part.get("type"), f"{path}.type")
+    if kind in _TEXTS:
+        return TextPart(text_field(part.get("text"), f"{path}.text"), without(part, "type", "text"))
+    found = _image(part) if kind == "input_image" else _file(part) if kind == "input_file" else None
+    return found or Opaque(CONTENT + kind, part)
+
+
+def _image(part: JSONObject) -> Media | None:
+    """A picture that is there; one that only its upstream has is carried."""
+    url = part.get("image_url")
+    if not isinstance(url, str) or not url:
+        return None
+    extra = without(part, "type", "image_url")
+    return Media("image", url, without(extra, DETAIL) if extra.get(DETAIL) == _USUAL_DETAIL else extra)
+
+
+def _file(part: JSONObject) -> Media | None:
+    """A file that is there; `file_data` is the thing itself, `file_url` where it is on the web."""
+    for key, on_web in (("file_data", False), ("file_url", True)):
+        url = part.get(key)
+        if isinstance(url, str) and url and url.startswith(_WEB) is on_web:
+            return Media("file", url, without(part, "type", key))
+    return None
+
+
+# -------------------------------------------------------------------------------------------------- to the wire
+
+
+def encode_content(parts: Iterable[Part], ours: bool, said: bool = False) -> JSONValue:
+    """The `content` of these parts: a plain text where that says it all.
+
+    `ours`: their extras speak this protocol. `said`: the model said it.
+    """
+    wire = [encoded for part in parts if (encoded := _encode(part, ours, said))]
+    if not wire:
+        return ""
+    if len(wire) == 1 and wire[0].keys() == {"type", "text"}:
+        return wire[0]["text"]
+    return wire
+
+
+def _encode(part: Part, ours: bool, said: bool) -> JSONObject:
+    if isinstance(part, Opaque):
+        return part.data if ours and part.kind.startswith(CONTENT) and is_object(part.data) else {}
+    extra = part.extra if ours else {}
+    if isinstance(part, TextPart):
+        return {"type": "output_text" if said else "input_text", "text": part.text, **extra}
+    if said and not ours:  # only users show things
+        return {}
+    match part.kind:
+        case "image":
+            # Here, and only here, it must be said how closely to look.
+            return {"type": "input_image", "image_url": part.url, DETAIL: _USUAL_DETAIL, **detail_of(part), **extra}
+        case "file":
+            key = "file_url" if part.url.startswith(_WEB) else "file_data"
+            return {"type": "input_file", key: part.url, **extra}
+        case _:
+            return {}

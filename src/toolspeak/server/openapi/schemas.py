@@ -1,0 +1,199 @@
+"""The bodies of the proxy's own protocols and pages as types, for the document that describes it.
+
+They say what clients usually send and what they get; the codecs read more than this, and keep what they do not know.
+No request is read with these types. Above: `openapi`. Below: `openapi.openai`, `openapi.vendors`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from .openai import (
+    ChatReply,
+    ChatRequest,
+    Object,
+    OpenAIError,
+    ResponseDeleted,
+    ResponseItems,
+    ResponsesReply,
+    ResponsesRequest,
+)
+from .vendors import (
+    AnthropicCount,
+    AnthropicError,
+    AnthropicReply,
+    AnthropicRequest,
+    GeminiCount,
+    GeminiError,
+    GeminiReply,
+    GeminiRequest,
+    GenerateReply,
+    GenerateRequest,
+    OllamaError,
+    OllamaModels,
+    OllamaReply,
+    OllamaRequest,
+    OllamaShow,
+)
+
+__all__ = ["BODIES", "ERRORS", "PAGES", "REPLIES"]
+
+
+# --------------------------------------------------------------------------------------------------- our own pages
+
+
+class Model(msgspec.Struct):
+    """A model, in OpenAI's and Anthropic's words at once."""
+
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+    type: Literal["model"]
+    display_name: str
+    created_at: str
+
+
+class Models(msgspec.Struct):
+    """The models that the caller may use."""
+
+    object: Literal["list"]
+    data: list[Model]
+    has_more: bool
+    first_id: str | None
+    last_id: str | None
+
+
+class GeminiModel(msgspec.Struct):
+    """A model, in Gemini's words."""
+
+    name: str
+    displayName: str
+    supportedGenerationMethods: list[str]
+
+
+class GeminiModels(msgspec.Struct):
+    """The models that the caller may use."""
+
+    models: list[GeminiModel]
+
+
+class Status(msgspec.Struct):
+    """How it goes."""
+
+    status: str
+
+
+class Version(msgspec.Struct):
+    """Which version this is."""
+
+    version: str
+
+
+class SessionCode(msgspec.Struct):
+    """The code of a link that the server printed; a key made with `--admin` does as well."""
+
+    code: str
+
+
+class ReplayWishes(msgspec.Struct):
+    """What is to be different when a request is carried out once more; what is empty stays as it is."""
+
+    model: str = ""
+    mode: str = ""
+    plan: str = ""
+    dialect: str = ""
+    policy: str = ""
+    marks: str = ""
+    retries: int | None = None
+
+
+class ProbeWish(msgspec.Struct):
+    """The model that is to be asked."""
+
+    model: str
+
+
+class KeptChat(msgspec.Struct):
+    """Questions with their answers, behind the first `keep` ones of a session; no session: a new one."""
+
+    exchanges: list[Object]
+    session: str = ""
+    keep: int = 0
+    model: str = ""
+
+
+class Records(msgspec.Struct):
+    """What was asked lately, one line each, and what has no answer yet."""
+
+    requests: list[Object]
+    running: list[Object] = []
+
+
+#: Face -> what is sent, what comes back, what an error looks like.
+BODIES: dict[str, type] = {
+    "openai_chat": ChatRequest,
+    "openai_responses": ResponsesRequest,
+    "anthropic": AnthropicRequest,
+    "gemini": GeminiRequest,
+    "ollama": OllamaRequest,
+    "ollama_generate": GenerateRequest,
+}
+REPLIES: dict[str, type] = {
+    "openai_chat": ChatReply,
+    "openai_responses": ResponsesReply,
+    "anthropic": AnthropicReply,
+    "gemini": GeminiReply,
+    "ollama": OllamaReply,
+    "ollama_generate": GenerateReply,
+}
+ERRORS: dict[str, type] = {
+    "openai_chat": OpenAIError,
+    "openai_responses": OpenAIError,
+    "anthropic": AnthropicError,
+    "gemini": GeminiError,
+    "ollama": OllamaError,
+    "ollama_generate": OllamaError,
+}
+#: Page -> what is sent (None: nothing), what comes back (None: a text).
+PAGES: dict[str, tuple[type | None, type | None]] = {
+    "root": (None, None),
+    "docs": (None, None),
+    "metrics": (None, None),
+    "health": (None, Status),
+    "ready": (None, Status),
+    "version": (None, Version),
+    "openapi": (None, Object),
+    "models": (None, Models),
+    "model": (None, Model),
+    "openai_response": (None, ResponsesReply),
+    "openai_response_items": (None, ResponseItems),
+    "openai_response_deleted": (None, ResponseDeleted),
+    "gemini_models": (None, GeminiModels),
+    "gemini_model": (None, GeminiModel),
+    "gemini_count": (GeminiRequest, GeminiCount),
+    "anthropic_count": (AnthropicRequest, AnthropicCount),
+    "ollama_tags": (None, OllamaModels),
+    "ollama_ps": (None, OllamaModels),
+    "ollama_version": (None, Version),
+    "ollama_show": (OllamaShow, Object),
+    "session": (None, None),
+    "session_begin": (SessionCode, Object),
+    "session_end": (None, Object),
+    "link": (None, SessionCode),
+    "records": (None, Records),
+    "record": (None, Object),
+    "replay": (ReplayWishes, Object),
+    "about": (None, Object),
+    "profiles": (None, Object),
+    "probe": (ProbeWish, Object),
+    "series": (None, Object),
+    "evaluations": (None, Object),
+    "page_file": (None, None),
+    "chats": (None, Object),
+    "chat": (None, Object),
+    "chat_kept": (KeptChat, Object),
+    "server_tools": (None, Object),
+}

@@ -1,0 +1,211 @@
+"""The last requests, in memory: what a client sent, what went upstream, what came back and what was made of it.
+
+Everything is kept as it is, by reference, so that keeping costs little; what people see of it is made when they look
+(`shown`), and keys are taken out there. Bounded by number and by bytes: the oldest go first. Whoever wants to keep more
+gives `further`, which is handed every entry. Above: `app`, `page_api`. Below: the records of `exchange`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from itertools import count
+
+import msgspec
+
+from ...config import Secret, shown_url
+from ...core.model import JSONValue, Note, Request, Tool
+from ...core.strategy import Settings
+from ...core.turns.trace import Trace
+from ...reach import Reached
+from ..exchange import Exchange, Record
+from ..trips import Trip
+
+__all__ = ["Entry", "Recorder", "Way", "bare_url", "entry_of"]
+
+#: How many requests can be asked about afterwards.
+MOST_ENTRIES = 2000
+#: What they take together, by the bytes of requests and answers, and what one may take: coding agents send up to 1 MiB.
+MOST_BYTES, LARGEST_ENTRY = 32 * 1024 * 1024, 2 * 1024 * 1024
+#: What is kept of the name of a model if an entry is too large.
+_LONGEST_NAME = 200
+
+
+class Way(msgspec.Struct, frozen=True, gc=False):
+    """Who was asked for a model: enough to ask there again, without a key. The first one, where others follow it."""
+
+    provider: str
+    base_url: str
+    protocol: str
+    model: str
+
+    @classmethod
+    def to(cls, reached: Reached) -> Way:
+        """The way to a model within reach. Nothing of the URL is kept that may be a key."""
+        return _way(reached.provider, reached.base_url, reached.protocol, reached.model)
+
+
+@lru_cache(256)
+def bare_url(url: str) -> str:
+    """A URL as it is compared and shown: no name and password, no query, no slash at the end."""
+    return shown_url(url.partition("#")[0].partition("?")[0]).rstrip("/")
+
+
+@lru_cache(256)
+def _way(provider: str, base_url: str, protocol: str, model: str) -> Way:
+    """Made once for each model, since every request has one."""
+    return Way(provider, bare_url(base_url), protocol, model)
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """One request and its answer. Nothing in it leads back to it: whoever collects garbage need not look at it."""
+
+    record: Record
+    tenant: str = ""
+    #: The body as it came, and what the path said besides.
+    body: bytes = b""
+    fields: Mapping[str, JSONValue] = {}
+    #: What it meant, with tools that were recalled.
+    asked: Request | None = None
+    #: Seconds since the epoch.
+    began: float = 0.0
+    status: int = 0
+    #: Seconds until the last byte and the first one, those waited for the upstream, and those that we added.
+    whole: float = 0.0
+    first: float = 0.0
+    waited: float = 0.0
+    added: float = 0.0
+    #: Of those waited: until the first token, and while something was held back. Those in which tools ran here.
+    first_token: float = 0.0
+    held: float = 0.0
+    tooled: float = 0.0
+    #: Who was asked, in which protocol.
+    provider: str = ""
+    protocol: str = ""
+    #: What the client showed that nobody else is to see.
+    secrets: tuple[Secret, ...] = ()
+    #: The id of the request that this one repeats, if it does, and what was changed.
+    replay_of: str = ""
+    changed: Mapping[str, JSONValue] = {}
+    #: The number of the entry; later ones have higher numbers.
+    number: int = 0
+    #: The upstream that its model is at, and the settings that it was carried out with, once these were known.
+    way: Way | None = None
+    settings: Settings | None = None
+    #: Tools of the server's own that were offered beside those of the request.
+    served: tuple[Tool, ...] = ()
+
+
+def entry_of(exchange: Exchange, trip: Trip, began: float, number: int) -> Entry:
+    """What there is to keep of a request that was answered, or refused before there was anything to carry out."""
+    whole, first = trip.seconds()
+    record = exchange.record
+    if record is None:
+        model = exchange.asked.model if exchange.asked is not None else ""
+        trace = Trace("", "", "the request was refused before anything was asked")
+        record = Record(exchange.id, exchange.face, model, "", 0, (), exchange.refusal, trace)
+    return Entry(
+        record,
+        exchange.tenant,
+        exchange.body,
+        exchange.fields,
+        exchange.asked,
+        began,
+        trip.status,
+        whole,
+        first,
+        exchange.waited,
+        max(0.0, whole - exchange.waited - exchange.tooled - trip.stalled),
+        exchange.first_token,
+        exchange.held,
+        exchange.tooled,
+        exchange.provider,
+        exchange.protocol,
+        exchange.secrets,
+        number=number,
+        way=Way.to(exchange.way) if exchange.way is not None else None,
+        settings=exchange.settings,
+        served=exchange.served,
+    )
+
+
+class Recorder:
+    """Keeps entries, within bounds.
+
+    Args:
+        further: is handed every entry, to keep it beyond this process; it must not wait for anything.
+    """
+
+    def __init__(
+        self,
+        most: int = MOST_ENTRIES,
+        most_bytes: int = MOST_BYTES,
+        largest: int = LARGEST_ENTRY,
+        further: Callable[[Entry], None] | None = None,
+    ) -> None:
+        self._entries: OrderedDict[str, tuple[Entry, int]] = OrderedDict()
+        self._running: dict[str, tuple[Exchange, float]] = {}
+        self._numbers = count(1)
+        self._bytes = 0
+        self._most = most
+        self._most_bytes = most_bytes
+        self._largest = largest
+        self._further = further
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def number(self) -> int:
+        """The number of the next entry."""
+        return next(self._numbers)
+
+    def begin(self, exchange: Exchange, began: float) -> None:
+        """A request is under way from now on, until its entry is added."""
+        self._running[exchange.id] = (exchange, began)
+
+    def running(self) -> Iterator[tuple[Exchange, float]]:
+        """What is under way, and since when; the newest first."""
+        return reversed(self._running.values())
+
+    def add(self, entry: Entry) -> Entry:
+        """Keep an entry, which has the newest number; gives it as it is kept."""
+        self._running.pop(entry.record.id, None)
+        if self._further is not None:
+            self._further(entry)
+        size, attempts = len(entry.body), entry.record.trace.attempts
+        if len(attempts) > 1:  # each of them holds the request
+            size *= len(attempts)
+        for each in attempts:
+            size += len(each.raw) + len(each.reasoning)
+        if size > self._largest:
+            entry, size = _without_texts(entry, size, self._largest), 0
+        self._entries[entry.record.id] = (entry, size)
+        self._bytes += size
+        while len(self._entries) > self._most or self._bytes > self._most_bytes:
+            self._bytes -= self._entries.popitem(last=False)[1][1]
+        return entry
+
+    def find(self, identifier: str) -> Entry | None:
+        """The entry of that id. Whose it is, is for the caller to look at."""
+        found = self._entries.get(identifier)
+        return found[0] if found is not None else None
+
+    def after(self, number: int) -> Iterator[Entry]:
+        """The entries with higher numbers, the newest first."""
+        for entry, _ in reversed(self._entries.values()):
+            if entry.number <= number:
+                return
+            yield entry
+
+
+def _without_texts(entry: Entry, size: int, largest: int) -> Entry:
+    """What is said of a request that is too large to be kept."""
+    record = entry.record
+    name = record.model[:_LONGEST_NAME]
+    bare = {"request": Request(name, ()), "raw": "", "reasoning": "", "candidates": ()}
+    attempts = tuple(msgspec.structs.replace(each, **bare) for each in record.trace.attempts)
+    trace = msgspec.structs.replace(record.trace, attempts=attempts)
+    note = Note("record_shortened", f"the texts are not kept: they take {size} bytes, more than {largest}")
+    record = msgspec.structs.replace(record, model=name, trace=trace, notes=(*record.notes, note))
+    return msgspec.structs.replace(entry, record=record, body=b"", asked=None)

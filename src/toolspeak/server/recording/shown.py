@@ -1,0 +1,162 @@
+"""What people see of a request that was kept: one line among many, or everything, as JSON values without keys.
+
+Made when somebody looks. Every text passes the filter of the log; fields that hold keys are not shown at all. Above:
+`page_api`, `pages`, the recording on disk. Below: `recorder`, `marks`, `logs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import cast, get_args
+
+import msgspec
+
+from ...core.evidence import Policy
+from ...core.model import JSONObject, JSONValue, is_object
+from ...core.reading.literals import has_surrogate, replace_surrogates
+from ...core.reading.toolkit import toolkit
+from ...core.turns.trace import AttemptTrace
+from ..exchange import Exchange
+from ..logs import redacted
+from ..metrics import tools_of
+from ..wishes import ALLOWED
+from .marks import Mark, marks_in
+from .recorder import Entry
+
+__all__ = ["cleaned", "line", "under_way", "whole"]
+
+_HIDDEN = "***"
+#: Fields of a body that hold keys, or ways to somewhere with keys in them.
+_KEY_FIELDS = frozenset(
+    {"api_key", "apikey", "authorization", "x-api-key", "extra_headers", "headers", "proxy", "proxies"}
+)
+
+
+def _retries(attempts: tuple[AttemptTrace, ...]) -> int:
+    """How many answers were asked for again."""
+    return sum(one.fault is not None and one.phase == two.phase for one, two in pairwise(attempts))
+
+
+def line(entry: Entry, secrets: Iterable[str] = ()) -> JSONValue:
+    """One request among many, without the secrets given and those that its client showed."""
+    return cleaned(_line(entry), (*secrets, *(secret.reveal() for secret in entry.secrets)))
+
+
+def under_way(exchange: Exchange, began: float, now: float, secrets: Iterable[str] = ()) -> JSONValue:
+    """A request that has no answer yet, among many, without the secrets given and those that its client showed."""
+    model = exchange.asked.model if exchange.asked is not None else ""
+    told: JSONObject = {"id": exchange.id, "time": began, "seconds": round(max(0.0, now - began), 3)}
+    told |= {"face": exchange.face, "model": model}
+    return cleaned(told, (*secrets, *(secret.reveal() for secret in exchange.secrets)))
+
+
+def _line(entry: Entry) -> JSONObject:
+    record, trace = entry.record, entry.record.trace
+    found = [candidate for attempt in trace.attempts for candidate in attempt.candidates]
+    calls = [candidate for candidate in found if candidate.verdict == "call"]
+    return {
+        "number": entry.number,
+        "id": record.id,
+        "time": entry.began,
+        "face": record.face,
+        "model": record.model,
+        "plan": record.plan,
+        "tools": tools_of(record),
+        "status": entry.status,
+        "requests": record.requests,
+        "retries": _retries(trace.attempts),
+        "calls": len(calls),
+        "candidates": len(found),
+        "repairs": sum(len(candidate.notes) for candidate in calls),
+        "warnings": list(record.warnings),
+        "error": record.error,
+        "why_no_call": trace.why_no_call,
+        "replay_of": entry.replay_of,
+        "timing": _timing(entry),
+        "input_tokens": sum(attempt.usage.input_tokens for attempt in trace.attempts),
+        "output_tokens": sum(attempt.usage.output_tokens for attempt in trace.attempts),
+    }
+
+
+def _timing(entry: Entry) -> JSONObject:
+    """Seconds."""
+    names = ("whole", "first", "waited", "added", "first_token", "held", "tooled")
+    return {name: round(getattr(entry, name), 6) for name in names}
+
+
+def whole(entry: Entry, secrets: Iterable[str] = ()) -> JSONValue:
+    """Everything about one request, without the secrets given and those that its client showed."""
+    hidden = (*secrets, *(secret.reveal() for secret in entry.secrets))
+    told: JSONObject = msgspec.to_builtins(entry.record)
+    told = cleaned({**_line(entry), **told, "changed": dict(entry.changed)}, hidden)
+    told["client"] = cleaned({"body": _body(entry.body), "fields": dict(entry.fields)}, hidden)
+    told["protocol"] = entry.protocol
+    told["upstream"] = cleaned(msgspec.to_builtins(entry.way), hidden)
+    told["settings"] = _settings(entry)
+    told["server_tools"] = cleaned(msgspec.to_builtins(entry.served), hidden)
+    tools = toolkit((*entry.asked.tools, *entry.served)).readable if entry.asked is not None else ()
+    policy, nonce = entry.record.trace.policy, entry.record.trace.nonce
+    for attempt, shown in zip(entry.record.trace.attempts, told["trace"]["attempts"], strict=True):
+        # In the text as it is shown: what was hidden has another length.
+        raw = msgspec.structs.replace(attempt, raw=shown["raw"])
+        found = marks_in(raw.raw, raw.candidates, tools, _policy(policy), nonce) if _read_as_text(raw) else ()
+        shown["marks"] = list(_in_utf16(raw.raw, found))
+    return told
+
+
+def _settings(entry: Entry) -> JSONValue:
+    """Those settings that a request may be carried out with once more."""
+    if entry.settings is None:
+        return None
+    told: JSONObject = msgspec.to_builtins(entry.settings)
+    return {name: told[name] for name in ALLOWED}
+
+
+def _policy(name: str) -> Policy:
+    return name if name in get_args(Policy) else "standard"  # type: ignore[return-value]
+
+
+def _read_as_text(attempt: AttemptTrace) -> bool:
+    return bool(attempt.raw and attempt.candidates)
+
+
+def _in_utf16(text: str, marks: Sequence[Mark]) -> Iterable[JSONObject]:
+    """Places as scripts in a page count them."""
+    at = units = 0
+    for mark in marks:
+        start = units + _units(text[at : mark.start])
+        units, at = start + _units(text[mark.start : mark.end]), mark.end
+        yield {"start": start, "end": units, "candidates": list(mark.candidates)}
+
+
+def _units(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _body(data: bytes) -> JSONValue:
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return data.decode("utf-8", "replace")
+
+
+def _text(text: str, secrets: Sequence[str]) -> str:
+    """A text that can be encoded, without keys."""
+    if not text.isascii() and has_surrogate(text):
+        text = replace_surrogates(text)
+    return redacted(text, secrets)
+
+
+def cleaned(value: JSONValue, secrets: Sequence[str]) -> JSONValue:
+    """A value without keys. Bodies are nested 64 deep at most when they come here."""
+    if isinstance(value, str):
+        return _text(value, secrets)
+    if isinstance(value, list | tuple):  # structs hold tuples
+        return [cleaned(each, secrets) for each in cast("Sequence[JSONValue]", value)]
+    if is_object(value):
+        return {
+            _text(name, secrets): _HIDDEN if name.lower() in _KEY_FIELDS and each else cleaned(each, secrets)
+            for name, each in value.items()
+        }
+    return value

@@ -1,0 +1,71 @@
+"""Texts that repeat themselves without end: what is remembered has a limit, and the limit changes nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.dialects.answers import by_character, tool
+from toolspeak import Reply, parse
+from toolspeak.dialects import marks, tag_calls, tag_values
+
+pytestmark = pytest.mark.requirement("R-T12", "B8")
+
+TOOLS = (tool("save", text="string"), tool("tags", names="array"))
+CALL = "<function=save><parameter=text>{}</parameter></function>"
+
+
+def read(text: str) -> Reply:
+    reply = parse(text, TOOLS)
+    assert by_character(text, tools=TOOLS) == reply
+    return reply
+
+
+def calls(reply: Reply) -> list[tuple[str, object]]:
+    return [(call.name, call.arguments) for call in reply.calls]
+
+
+@pytest.mark.parametrize("most", [0, 2, 1024])
+def test_tags_of_no_meaning_stay_text_however_many_of_them_are_remembered(most: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(marks, "_MAX_MEANINGS", most)
+    text = "<a><b><c></a><a><b> "
+    reply = read(text + CALL.format("x"))
+    assert (reply.text, calls(reply)) == (text, [("save", {"text": "x"})])
+
+
+@pytest.mark.parametrize("most", [0, 2, 1024])
+@pytest.mark.parametrize("value", ["<a><b><c></a><a><b>", "\n<a\n<b></a>\n<a>\n", "]<a>&lt;<b></b>]<"])
+def test_tags_in_a_value_stay_in_it_however_many_of_them_are_remembered(
+    value: str, most: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(tag_values, "_MAX_PASSED", most)
+    meant = value.removeprefix("\n").removesuffix("\n").replace("&lt;", "<")
+    assert calls(read(CALL.format(value))) == [("save", {"text": meant})]
+
+
+@pytest.mark.parametrize("value", ["<a><b><c></a><a><b>", "one\ntwo"])
+def test_tags_in_a_value_that_is_held_stay_in_it(value: str):
+    assert calls(parse(CALL.format(value))) == [("save", {"text": value})]
+    assert by_character(CALL.format(value)) == parse(CALL.format(value))
+
+
+@pytest.mark.parametrize(("values", "verdict"), [(2, "call"), (3, "invalid")])
+def test_a_call_with_too_many_values_that_are_not_closed_is_given_up(
+    values: int, verdict: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(tag_calls, "MAX_REPAIRS", 2)
+    opened = "".join(f"<parameter=k{index}>v" for index in range(values))
+    reply = read(f"<function=save><parameter=text>x</parameter>{opened}<parameter=z>v</parameter></function>")
+    assert [each.verdict for each in reply.candidates] == [verdict]
+
+
+def test_a_parameter_that_comes_again_and_again_is_a_list():
+    items = [str(index) for index in range(50)]
+    text = "".join(f"<parameter=names>{item}</parameter>" for item in items)
+    assert [call.name for call in read(f"<function=tags>{text}</function>").calls] == ["tags"]
+    assert len(read(f"<function=tags>{text}</function>").calls[0].arguments["names"]) == len(items)
+
+
+@pytest.mark.parametrize(("deep", "found"), [(0, 1), (3, 1), (7, 0), (60, 0)])
+def test_objects_that_only_hold_each_other_are_no_call(deep: int, found: int):
+    text = '{"function": ' * deep + '{"name": "save", "arguments": {"text": "x"}}' + "}" * deep
+    assert len(read(f"<tool_call>{text}</tool_call>").calls) == found

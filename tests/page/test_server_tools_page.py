@@ -1,0 +1,100 @@
+"""Tools that the server itself runs, in the chat of the page: chosen by name, shown as they run, one line afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.page.conftest import watched
+from tests.page.served import Served, served
+from tests.page.test_chat import FIELD, ask
+from toolspeak.server.gateway import PAGE
+from toolspeak.server.loop.rounds import LoopTools
+from toolspeak.tools.files import file_tools
+
+pytestmark = [pytest.mark.system("browser"), pytest.mark.requirement("H2", "A15")]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Served]:
+    (tmp_path / "notes.txt").write_text("Buy milk. It is sunny.\n")
+    with served(loops=lambda: {PAGE: LoopTools(file_tools(tmp_path, write=False))}) as running:
+        running.script.calls["notes"] = ("read_file", {"path": "notes.txt"})
+        running.script.calls["elsewhere"] = ("read_file", {"path": "../../etc/passwd"})
+        yield running
+
+
+def chosen(page: Any, *names: str) -> None:
+    page.click(".tools summary")
+    for name in names:
+        page.get_by_label(name).check()
+    page.keyboard.press("Escape")
+    assert not page.locator(".picker").first.is_visible()
+
+
+def test_a_tool_of_the_server_is_chosen_runs_there_and_is_shown(page: Any, server: Served):
+    chosen(page, "read_file")
+    page.locator(".tools summary").get_by_text("4 tools").wait_for()
+    exchange = ask(page, "What is in my notes?")
+    rounds = exchange.locator("details.round")
+    assert "Round 1" in rounds.inner_text() and "read_file" in rounds.inner_text()
+    rounds.locator("summary").click()
+    opened = rounds.inner_text()
+    assert '{"path":"notes.txt"}' in opened and "Buy milk." in opened
+    assert "391" in exchange.locator(".text").inner_text()  # what the model says after it
+    ask(page, "hello")
+    said = "\n".join(message.text for message in server.script.asked[-1].messages)
+    assert "Buy milk." in said  # what was found out goes along
+    exchange.get_by_role("link", name="Inspect", exact=True).click()
+    page.get_by_title("tools ran in the server").wait_for()
+
+
+def test_what_is_not_chosen_is_not_offered(page: Any, server: Served):
+    ask(page, "What is in my notes?")
+    assert "read_file" not in "\n".join(message.text for message in server.script.asked[0].messages)
+
+
+def test_what_a_tool_may_not_do_is_an_error_that_the_model_sees(page: Any, server: Served):
+    chosen(page, "read_file")
+    server.script.more["error"] = "That is not for me."
+    exchange = ask(page, "Read something elsewhere")
+    exchange.locator("details.round summary .badge.bad").first.wait_for()
+    exchange.locator("details.round summary").first.click()
+    assert "root:" not in exchange.inner_text()
+
+
+def test_two_tools_of_one_name_are_told_before_anything_is_asked(page: Any, server: Served):
+    chosen(page, "read_file")
+    page.click(".tools summary")
+    page.get_by_label("Your own tools, as JSON schemas").fill('[{"name": "read_file"}]')
+    page.locator(".picker").first.get_by_text("There is more than one tool named read_file").wait_for()
+
+
+def test_who_may_not_use_them_is_told_why(browser: Any, faults: list[str], tmp_path: Path):
+    with served(loops=lambda: {"ci": LoopTools(file_tools(tmp_path, write=False))}) as server:
+        context = browser.new_context()
+        page = watched(context, server, faults)
+        page.goto(server.link())
+        page.click(".tools summary")
+        page.locator(".picker").first.get_by_text("page = true").wait_for()
+        assert page.get_by_label("read_file").count() == 0
+        context.close()
+
+
+def test_menus_close_by_escape_by_another_one_and_by_a_click_elsewhere(page: Any):
+    page.fill(FIELD, "linger over it")
+    page.press(FIELD, "Enter")
+    page.locator(".live").wait_for()
+    page.click(".tools summary")
+    page.keyboard.press("Escape")
+    assert page.locator(".composer button").inner_text() == "Cancel"  # the answer goes on
+    page.click(".tools summary")
+    page.click(".sessions summary")
+    assert page.locator(".menu[open]").count() == 1
+    page.mouse.click(40, 600)
+    assert page.locator(".menu[open]").count() == 0
+    page.keyboard.press("Escape")
+    page.locator(".notice.warn").wait_for()
