@@ -34,6 +34,9 @@ _COSTLY = frozenset(
     for name in "table whole_calls alignment lenient_laws refusal_triggers grammars constraint engine_laws".split()
 )
 
+#: Folders whose tests are about the edges: what they reach of the pure part has tests of its own.
+_EDGES = frozenset("clients_b evaluation mcp_conformance page server store tools training upstreams".split())
+
 _WANTED = "for want of a system package"
 
 
@@ -71,7 +74,7 @@ def _missing(name: str) -> str:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.name in _COSTLY and getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+        if item.path.parent.name in _EDGES or (item.path.name in _COSTLY and _is_property(item)):
             item.add_marker("no_cover")
     unknown = {name for item in items for name in _system_names(item) if name not in _SYSTEM}
     if unknown:
@@ -98,6 +101,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.write_line(f"not tested, {name}: {reason} ({tests} skipped; see `make test-system`)")
     for reason, count in sorted(reasons.items()):
         terminalreporter.write_line(f"skipped {count}: {reason}")
+
+
+def _is_property(item: pytest.Item) -> bool:
+    return getattr(getattr(item, "obj", None), "is_hypothesis_test", False)
 
 
 def _system_names(item: pytest.Item) -> list[str]:

@@ -101,6 +101,15 @@ def test_an_upstream_of_the_callers_own_is_taken_as_it_is():
     assert (reached.upstream, str(reached), reached.base_url) == (own, "scripted:scripted", "http://own.test")
 
 
+def test_a_service_of_the_callers_own_says_which_model_to_ask_for():
+    own = HttpUpstream("http://own.test/v1", model="tiny", provider="groq")
+    reached = reach(own, "", "", config(), NoPlugins())
+    assert (str(reached), reached.base_url, reached.protocol) == ("groq:tiny", "http://own.test/v1", "openai_chat")
+    with pytest.raises(ts.UsageError, match="does not say which model") as caught:
+        reach(HttpUpstream("http://own.test/v1"), "", "", config(), NoPlugins())
+    assert 'model="..."' in caught.value.hint
+
+
 def test_a_plugin_serves_the_provider_that_it_names():
     given: dict[str, str] = {}
 

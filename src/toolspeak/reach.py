@@ -82,7 +82,9 @@ def reach(
             hint='write it as "provider:model", for example "openai:my-model"',
         )
     upstream = cast("Upstream", model)
-    name = str(getattr(upstream, "model", "") or upstream.provider)
+    name = str(getattr(upstream, "model", upstream.provider))
+    if not name:
+        raise UsageError("the upstream does not say which model to ask for", hint='give it one: `model="..."`')
     protocol = str(getattr(upstream, "protocol", "") or "openai_chat")
     return Reached(upstream.provider, name, upstream.base_url, protocol, upstream)
 

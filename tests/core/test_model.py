@@ -57,6 +57,10 @@ READ: dict[str, tuple[Any, Tool]] = {
         {"type": "mcp", "name": "m"},
         Tool("m", kind="mcp", extra={"type": "mcp", "name": "m"}),
     ),
+    "words beside the function": (
+        {"type": "function", "function": {"name": "f", "strict": True}, "cache_control": {"type": "ephemeral"}},
+        Tool("f", extra={"strict": True, "beside": {"cache_control": {"type": "ephemeral"}}}),
+    ),
     "a type of nothing": ({"type": None, "name": "f"}, Tool("f")),
     "any mapping": (MappingProxyType({"name": "f"}), Tool("f")),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.dialects.answers import TOOLS, Case, check, each, tool
-from toolspeak import CallArgs, Scanner
+from toolspeak import CallArgs, Scanner, fold
 
 #: A tool whose parameter has a long name, and one whose parameters are called like tags.
 ODD = (*TOOLS, tool("read", path="string", parameter="string"))
@@ -377,3 +377,12 @@ def test_a_text_of_an_unsure_call_does_not_flow():
     scanner = Scanner(TOOLS, untrusted=["<function=save>"])
     assert scanner.feed("<function=save><parameter=text>one ") == []
     assert scanner.feed("two") == []
+
+
+@pytest.mark.requirement("B11")
+def test_a_value_that_is_held_may_be_cut_anywhere():
+    text = '<function=save><parameter=opts>{"a": <![CDATA[1]]>}</parameter></function>'
+    for cut in range(len(text)):
+        scanner = Scanner(tools=TOOLS)
+        reply = fold([*scanner.feed(text[:cut]), *scanner.feed(text[cut:]), *scanner.close()])
+        assert [call.arguments for call in reply.calls] == [{"opts": {"a": 1}}], text[:cut]

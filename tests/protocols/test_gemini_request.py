@@ -21,6 +21,7 @@ from toolspeak.core.model import (
     ToolCall,
     ToolChoice,
     ToolResult,
+    tools_from,
 )
 from toolspeak.errors import UsageError
 from toolspeak.protocols.gemini import decode_request, encode_request, path, request_notes
@@ -346,6 +347,12 @@ def test_tools_of_the_upstream_are_kept_and_dropped_for_others():
     assert request_notes(foreign)[0] == Note(
         "tool_dropped", "`googleSearch`: a tool of kind `googleSearch` has no word in this protocol"
     )
+    own = tools_from([{"type": "google_search", "timeRangeFilter": {}}, {"type": "codeExecution"}, {"type": "mcp"}])
+    asked = msgspec.structs.replace(foreign, tools=own)
+    assert sent(asked)["tools"] == [{"googleSearch": {"timeRangeFilter": {}}}, {"codeExecution": {}}]
+    assert [note.detail for note in request_notes(asked)] == [
+        "`mcp`: a tool of kind `mcp` has no word in this protocol"
+    ]
     together = decode(tools=[{"function_declarations": [{"name": "f"}], "google_search": {"x": 1}}])
     assert sent(together)["tools"] == [{"functionDeclarations": [{"name": "f"}]}, {"googleSearch": {"x": 1}}]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from inspect import cleandoc
 from types import UnionType
-from typing import Any, Literal, TypeAlias, TypeGuard, cast
+from typing import Any, Final, Literal, TypeAlias, TypeGuard, cast
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -17,6 +17,7 @@ import msgspec
 from ..errors import UsageError
 
 __all__ = [
+    "BESIDE",
     "JSONObject",
     "JSONValue",
     "Media",
@@ -252,6 +253,8 @@ class Usage(msgspec.Struct, frozen=True):
 
 #: The schema of a tool that takes one text.
 _ONE_TEXT: JSONObject = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+#: Where `extra` keeps the fields that stood beside the object which holds the named ones.
+BESIDE: Final = "beside"
 #: What stands between a group's name and a tool's.
 _NAMESPACE_SEPARATOR = "__"
 
@@ -325,20 +328,25 @@ def _in_namespace(namespace: JSONValue, tools: list[JSONValue]) -> Iterable[Tool
 def _named_tool(tool: Mapping[str, JSONValue], kind: str) -> Tool:
     """A function or a custom tool; its fields stand under its kind or, in newer protocols, beside it."""
     body: Mapping[str, JSONValue] = tool
+    beside: JSONObject = {}
     if kind in tool:
         if not is_object(tool[kind]):
             raise UsageError(f"the `{kind}` of a tool must be an object")
         body = tool[kind]
+        beside = {key: value for key, value in tool.items() if key not in ("type", kind)}
     name = body.get("name")
     if not isinstance(name, str) or not name:
         raise UsageError("a tool needs a `name`", hint='use {"type": "function", "function": {"name": ...}}')
     description = body.get("description")
     known = ("type", "name", "description", "parameters", "side_effects")
+    extra = {key: value for key, value in body.items() if key not in known}
+    if beside:
+        extra[BESIDE] = beside
     return Tool(
         name=str.__str__(name),
         description=str.__str__(description) if isinstance(description, str) else "",
         parameters=_ONE_TEXT if kind == "custom" else body.get("parameters"),
         side_effects=bool(body.get("side_effects", False)),
         kind=kind,
-        extra={key: value for key, value in body.items() if key not in known},
+        extra=extra,
     )

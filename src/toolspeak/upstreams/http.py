@@ -39,11 +39,14 @@ class HttpUpstream(Service):
         headers: Mapping[str, str] | Iterable[tuple[str, str]] = (),
         *,
         provider: str = "",
+        model: str = "",
         tls: ssl.SSLContext | None = None,
         retry: Retry | None = None,
         world: World | None = None,
     ) -> None:
-        super().__init__(base_url, api_key, protocol, timeouts, headers, provider=provider, retry=retry, world=world)
+        super().__init__(
+            base_url, api_key, protocol, timeouts, headers, provider=provider, model=model, retry=retry, world=world
+        )
         self._tls = (tls or _default_tls()) if self._address.secure else None
         self._block = header_block(self._address, self._lines)
         self._heads: dict[str, bytes] = {}

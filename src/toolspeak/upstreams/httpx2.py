@@ -42,6 +42,7 @@ class Httpx2Upstream(Service):
         headers: Mapping[str, str] | Iterable[tuple[str, str]] = (),
         *,
         provider: str = "",
+        model: str = "",
         tls: ssl.SSLContext | None = None,
         retry: Retry | None = None,
         world: World | None = None,
@@ -51,7 +52,16 @@ class Httpx2Upstream(Service):
         told: Iterable[Note] = (),
     ) -> None:
         super().__init__(
-            base_url, api_key, protocol, timeouts, headers, provider=provider, retry=retry, world=world, told=told
+            base_url,
+            api_key,
+            protocol,
+            timeouts,
+            headers,
+            provider=provider,
+            model=model,
+            retry=retry,
+            world=world,
+            told=told,
         )
         self._tls = tls
         self._proxy = proxy

@@ -36,6 +36,7 @@ class Service:
         headers: Mapping[str, str] | Iterable[tuple[str, str]] = (),
         *,
         provider: str = "",
+        model: str = "",
         retry: Retry | None = None,
         world: World | None = None,
         told: Iterable[Note] = (),
@@ -45,6 +46,8 @@ class Service:
         self.base_url = self._address.url
         self.protocol = protocol
         self.provider = provider or self._codec.provider
+        #: What a client over this service asks for. Who makes requests by hand names the model in them.
+        self.model = model
         self.timeouts = timeouts or Timeouts()
         self._version = "" if ends_with_version(self._address) else self._codec.version
         given = {self._codec.key_header: f"{self._codec.key_prefix}{api_key}"} if api_key else {}

@@ -10,11 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ...core.model import JSONObject, JSONValue, Request, Tool, ToolChoice, is_array, is_object
+from ...core.model import BESIDE, JSONObject, JSONValue, Request, Tool, ToolChoice, is_array, is_object
 from ...errors import UsageError
 from ..common import array_field, bool_field, object_field, text_field, without
 from ..kept_tools import kept_tools
-from ..openai_chat.fields import BESIDE
 from .wire import Sending
 
 __all__ = ["decode_choice", "decode_tools", "encode_tools"]

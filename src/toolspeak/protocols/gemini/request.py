@@ -27,7 +27,7 @@ from ..common import (
 from ..lost import foreign_notes
 from .messages import decode_contents, decode_system, encode_contents
 from .schema import json_schema
-from .tools import TOOL_CONFIG, decode_choice, decode_tools, encode_choice, encode_tools
+from .tools import TOOL_CONFIG, decode_choice, decode_tools, encode_choice, encode_tools, is_own
 from .wire import PROTOCOL, proto
 
 __all__ = ["decode_request", "encode_request", "path", "request_notes"]
@@ -139,7 +139,7 @@ def encode_request(request: Request) -> bytes:
 
 def request_notes(request: Request) -> tuple[Note, ...]:
     """What `encode_request` cannot send as it is, and what it puts in its place."""
-    notes = foreign_notes(request, PROTOCOL)
+    notes = foreign_notes(request, PROTOCOL, is_own)
     if request.tools and not request.tool_choice.parallel:
         notes.append(Note("choice_not_sent", "there is no word for one call at most"))
     roles = [message.role for message in request.messages]

@@ -15,11 +15,15 @@ from ..lost import FUNCTIONS
 from .schema import json_schema
 from .wire import proto
 
-__all__ = ["TOOL_CONFIG", "decode_choice", "decode_tools", "encode_choice", "encode_tools"]
+__all__ = ["TOOL_CONFIG", "decode_choice", "decode_tools", "encode_choice", "encode_tools", "is_own"]
 
 TOOL_CONFIG = "toolConfig"
 _DECLARATIONS, _CONFIG, _ALLOWED = "functionDeclarations", "functionCallingConfig", "allowedFunctionNames"
 _KNOWN = ("name", "description", "parametersJsonSchema")
+#: The service's own tools, which whoever speaks another protocol declares by a `type` of this name, in either spelling.
+_OWN_KINDS = frozenset(
+    "googleSearch googleSearchRetrieval codeExecution urlContext googleMaps fileSearch computerUse".split()
+)
 #: Arguments that come piece by piece: a call is one piece here, so this is never asked for.
 _PIECES = "streamFunctionCallArguments"
 
@@ -93,9 +97,16 @@ def encode_tools(tools: tuple[Tool, ...], ours: bool) -> list[JSONObject]:
             if not wire or wire[-1].keys() != {_DECLARATIONS}:
                 wire.append({_DECLARATIONS: []})
             wire[-1][_DECLARATIONS].append(_declaration(tool, tool.extra if ours else {}))
+        elif is_own(tool):
+            wire.append({name: without(tool.extra, "type", "name") for name in proto({tool.kind: True})})
         elif ours:
             wire.append(tool.extra)
     return wire
+
+
+def is_own(tool: Tool) -> bool:
+    """Whether it is one of the service's own tools, declared in the words of another protocol."""
+    return tool.extra.get("type") == tool.kind and not _OWN_KINDS.isdisjoint(proto({tool.kind: True}))
 
 
 def _declaration(tool: Tool, extra: JSONObject) -> JSONObject:

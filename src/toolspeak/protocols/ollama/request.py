@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ...core.model import (
+    BESIDE,
     JSONObject,
     JSONValue,
     Media,
@@ -42,8 +43,6 @@ __all__ = ["PROTOCOL", "decode_request", "encode_request", "request_notes"]
 
 _KNOWN = ("model", "messages", "tools", "stream", "format", "options")
 _OPTIONS = ("num_predict", "temperature", "top_p", "seed", "stop")
-#: Where a tool's `extra` keeps what stood beside its function.
-_BESIDE = "beside"
 
 
 # ------------------------------------------------------------------------------------------------ from the wire
@@ -68,15 +67,7 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
 
 @kept_tools
 def _tools(value: JSONValue) -> tuple[Tool, ...]:
-    found: list[Tool] = []
-    for declared, tools in declared_tools(value):
-        beside = without(declared, "type", "function") if declared.get("function") is not None else {}
-        found += (_beside(tool, beside) for tool in tools) if beside else tools
-    return tuple(found)
-
-
-def _beside(tool: Tool, beside: JSONObject) -> Tool:
-    return Tool(tool.name, tool.description, tool.parameters, kind=tool.kind, extra={**tool.extra, _BESIDE: beside})
+    return tuple(tool for _, tools in declared_tools(value) for tool in tools)
 
 
 def _decode_options(fields: JSONObject) -> Options:
@@ -176,6 +167,6 @@ def _encode_tool(tool: Tool, ours: bool) -> JSONObject:
         function["description"] = tool.description
     if tool.parameters is not None:
         function["parameters"] = tool.parameters
-    beside = extra.get(_BESIDE)
-    wire: JSONObject = {"type": "function", "function": {**function, **without(extra, _BESIDE)}}
+    beside = extra.get(BESIDE)
+    wire: JSONObject = {"type": "function", "function": {**function, **without(extra, BESIDE)}}
     return {**wire, **beside} if is_object(beside) else wire

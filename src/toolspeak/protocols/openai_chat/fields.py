@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["BESIDE", "PROTOCOL"]
+__all__ = ["PROTOCOL"]
 
 PROTOCOL: Final = "openai_chat"
-
-#: Where `extra` keeps the fields that stood beside the object which holds the named ones.
-BESIDE: Final = "beside"

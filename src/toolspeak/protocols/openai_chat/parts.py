@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from ...core.model import JSONObject, JSONValue, Media, Opaque, Part, TextPart, is_object
+from ...core.model import BESIDE, JSONObject, JSONValue, Media, Opaque, Part, TextPart, is_object
 from ..common import array_field, detail_of, object_field, text_field, without
-from .fields import BESIDE
 
 __all__ = ["decode_content", "encode_content"]
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Literal
 
-import msgspec
-
 from ...core.model import (
+    BESIDE,
     JSONObject,
     JSONValue,
     Note,
@@ -40,7 +39,7 @@ from ..common import (
 )
 from ..kept_tools import kept_tools
 from ..lost import FUNCTIONS, foreign_notes
-from .fields import BESIDE, PROTOCOL
+from .fields import PROTOCOL
 from .messages import decode_messages, encode_messages
 
 __all__ = ["LEGACY", "decode_request", "encode_request", "request_notes"]
@@ -88,16 +87,7 @@ def decode_request(body: bytes | Mapping[str, JSONValue]) -> Request:
 
 @kept_tools
 def _tools(value: JSONValue) -> tuple[Tool, ...]:
-    found: list[Tool] = []
-    for declared, tools in declared_tools(value):
-        kind = declared.get("type")
-        beside = without(declared, "type", kind) if kind is not None and kind in declared else {}
-        found += (_beside(tool, beside) for tool in tools) if beside else tools
-    return tuple(found)
-
-
-def _beside(tool: Tool, beside: JSONObject) -> Tool:
-    return msgspec.structs.replace(tool, extra={**tool.extra, BESIDE: beside})
+    return tuple(tool for _, tools in declared_tools(value) for tool in tools)
 
 
 def _functions(fields: JSONObject) -> tuple[Tool, ...]:
