@@ -13,6 +13,7 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
+import coverage
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
@@ -70,6 +71,13 @@ _SYSTEM = {"browser": _browser, "bubblewrap": _bubblewrap, "postgresql": _postgr
 def _missing(name: str) -> str:
     """Why the system package `name` cannot be used; empty when it can."""
     return _SYSTEM[name]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """In a worker, pytest-cov begins to watch twice; only what begins second pauses for `no_cover`."""
+    first = coverage.Coverage.current() if hasattr(config, "workerinput") else None
+    if first is not None:
+        first.stop()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
