@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..config import Secret
 from ..errors import ToolspeakError, UsageError
+from .again import Repeats
 from .asgi import Headers, Receive, Scope, Send, error_headers, header, respond
 from .auth import Caller
 from .exchange import KEEP_ALIVE_SECONDS, Exchange
@@ -78,6 +79,7 @@ class App:
         self._looking: asyncio.Future[None] | None = None
         self._guard = guard or Guard()
         self._limits = limits or Limits()
+        self._repeats = Repeats()
         self._recorder = Recorder() if recorder == "usual" else recorder
         self._series = Series(lambda: self.operation.metrics.numbers)
         self._secrets = secrets
@@ -157,7 +159,7 @@ class App:
         gateway, scope, began = self._gateway, trip.scope, time.time()
         self._series.tick(began)
         spoken = face(route.face, scope["query_string"])
-        exchange = Exchange(gateway, spoken, scope, receive, send, self._keep_alive)
+        exchange = Exchange(gateway, spoken, scope, receive, send, self._repeats, self._keep_alive)
         trip.named(exchange.id)
         if self._recorder is not None:
             self._recorder.begin(exchange, began)

@@ -24,6 +24,7 @@ from ..errors import ToolspeakError
 from ..reach import Reached
 from ..turn import all_events, error_after
 from ..turn_maker import MadeTurn
+from .again import Repeats
 from .asgi import ClientGone, Headers, Receive, Scope, Send, error_headers, read_body, respond
 from .auth import NOBODY, Caller
 from .earlier import Earlier
@@ -69,6 +70,7 @@ class Exchange:
     """One request and its answer.
 
     Args:
+        repeats: who is being answered already, of those who may ask twice.
         keep_alive: seconds after which a silent stream says something.
     """
 
@@ -79,6 +81,7 @@ class Exchange:
         scope: Scope,
         receive: Receive,
         send: Send,
+        repeats: Repeats,
         keep_alive: float = KEEP_ALIVE_SECONDS,
     ) -> None:
         #: 128 random bits: nobody finds another's by guessing.
@@ -108,6 +111,7 @@ class Exchange:
         self._scope = scope
         self._receive = receive
         self._send = send
+        self._repeats = repeats
         self._look = keep_alive / _LOOKS
         self._started = False  # something has been sent
         self._gone = False  # the client is
@@ -137,27 +141,42 @@ class Exchange:
                 target = with_settings(target, self._scope)
             self.tenant = target.tenant
             self.way, self.settings = target.maker.reached, target.settings
-            self._earlier = earlier = Earlier(target.maker.conversation, self.tenant, self._face.name, said)
-            if self._face.needs_store(request):
-                request = self._face.decode(await earlier.expanded(), **fields)
-                check_request(request, len(self.body))
-            if earlier.matters:
-                await earlier.warm(request)
-            if self._face.loads and not request.messages and target.maker.reached.protocol != _LOADING:
-                await self._loaded(request)
+            again = self._repeats.of(self._scope, target.maker.conversation, self.tenant, self.body)
+            if again is None:
+                await self._understood(said, request, target, caller)
                 return
-            model = target.maker.reached.model
-            asked = msgspec.structs.replace(request, model=model) if request.model != model else request
-            seen = (*ignored_routing(request), *self._face.seen(said))
-            made = await self._gateway.make(target, asked, caller, seen)
-            self.asked, self.protocol, self.served = made.request, target.maker.reached.protocol, made.served
-            self._face.check(request, made.plan.kind, self.protocol)
-            await self._watched(made, target, _going_on(request, earlier.previous))
+            with again:
+                if not await again.replayed(self._send):
+                    self._send = again.listening(self._send)
+                    await self._understood(said, request, target, caller)
+                    if self.record is not None and not self.record.error:
+                        await again.keep()
         except ToolspeakError as error:
             await self._refuse(error)
         except Exception:  # a mistake of ours: the client hears of it in its own protocol, we read it in the log
             _log.exception("the request %s failed", self.id)
             await self._refuse(ToolspeakError(f"an error inside toolspeak; its log tells more about {self.id}"))
+
+    async def _understood(
+        self, said: Mapping[str, JSONValue], request: Request, target: Target, caller: Caller
+    ) -> None:
+        """Answer a request of which we know what it means, and who is to answer it."""
+        self._earlier = earlier = Earlier(target.maker.conversation, self.tenant, self._face.name, said)
+        if self._face.needs_store(request):
+            request = self._face.decode(await earlier.expanded(), **self.fields)
+            check_request(request, len(self.body))
+        if earlier.matters:
+            await earlier.warm(request)
+        reached = target.maker.reached
+        if self._face.loads and not request.messages and reached.protocol != _LOADING:
+            await self._loaded(request)
+            return
+        asked = msgspec.structs.replace(request, model=reached.model) if request.model != reached.model else request
+        seen = (*ignored_routing(request), *self._face.seen(said))
+        made = await self._gateway.make(target, asked, caller, seen)
+        self.asked, self.protocol, self.served = made.request, reached.protocol, made.served
+        self._face.check(request, made.plan.kind, self.protocol)
+        await self._watched(made, target, _going_on(request, earlier.previous))
 
     async def _loaded(self, request: Request) -> None:
         """A model was to be loaded, by somebody who takes this for Ollama: no other service needs that."""
