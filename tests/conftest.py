@@ -38,6 +38,9 @@ _COSTLY = frozenset(
 #: Folders whose tests are about the edges: what they reach of the pure part has tests of its own.
 _EDGES = frozenset("clients_b evaluation mcp_conformance page server store tools training upstreams".split())
 
+#: Takes minutes: whoever begins with it is not waited for in the end.
+_FIRST = "test_embedded.py"
+
 _WANTED = "for want of a system package"
 
 
@@ -84,6 +87,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.parent.name in _EDGES or (item.path.name in _COSTLY and _is_property(item)):
             item.add_marker("no_cover")
+    items.sort(key=lambda item: item.path.name != _FIRST)
     unknown = {name for item in items for name in _system_names(item) if name not in _SYSTEM}
     if unknown:
         raise pytest.UsageError(f"unknown system packages {sorted(unknown)}; known are {sorted(_SYSTEM)}")

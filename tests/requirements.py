@@ -209,7 +209,10 @@ REQUIREMENTS: dict[str, str] = {
     "F9": "The same calls with the same results again and again are noticed, told to the model, and ended.",
     "H2": "A person sees text as it streams, and rounds as they happen and in one line each afterwards.",
     "R-F34": "Of calls at the same time one may fail: every id is answered, in order.",
-    "R-F37": "A call that is made again carries the key of the first, also to MCP servers; no other call has it.",
+    "R-F37": (
+        "A call that is made again carries the key of the first, also to MCP servers; no other call has it. A request"
+        " that comes again with its Idempotency-Key is answered from memory."
+    ),
     "R-T15": "A model that calls for ever is stopped: by rounds, tokens, time, and by repeating itself.",
     "R-E1": "Only what the model says in this turn is read for calls, never what it has read.",
 }
