@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from collections import Counter
 from functools import cache
@@ -77,7 +78,10 @@ def _missing(name: str) -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """In a worker, pytest-cov begins to watch twice; only what begins second pauses for `no_cover`."""
+    # A run in the background of a shell ignores interrupts, and so would every program that it starts.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # In a worker, pytest-cov begins to watch twice; only what begins second pauses for `no_cover`.
     first = coverage.Coverage.current() if hasattr(config, "workerinput") else None
     if first is not None:
         first.stop()

@@ -250,9 +250,10 @@ def test_a_demanded_call_comes_streamed_or_not():
 @pytest.mark.usefixtures("weights")
 def test_a_grammar_that_lets_prose_through_changes_no_word_of_it():
     with ts.Client("embedded:") as client:
-        free, held = (
+        # The first fills the cache: a prompt that is read in other pieces is rounded otherwise, which decides a tie.
+        _, free, held = (
             client.chat("Say hello.", tools=[WEATHER], plan="inline", constrain=constrain, max_tokens=8, temperature=0)
-            for constrain in (False, True)
+            for constrain in (False, False, True)
         )
     assert held.text == free.text != ""
 
