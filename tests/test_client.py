@@ -359,6 +359,24 @@ def test_clients_that_are_forgotten_leave_no_thread_and_no_connection_behind():
     assert threading.active_count() <= before + 2
 
 
+def test_a_client_that_is_forgotten_leaves_an_upstream_alone_that_it_was_given():
+    class Closing(ts.Scripted):
+        closed = 0
+
+        async def close(self) -> None:
+            self.closed += 1
+
+    given = Closing("One.", "Two.")
+    first, second = (ts.Client(given, config=load({}, env={})) for _ in range(2))
+    assert first.chat("Hi").text == "One."
+    del first
+    gc.collect()
+    assert second.chat("Hi").text == "Two."
+    assert given.closed == 0
+    second.close()
+    assert given.closed == 1
+
+
 def test_a_client_lives_as_long_as_its_stream_is_read():
     upstream = ts.Scripted(Turn("word " * 20, chunk=5))
     stream = ts.Client(upstream, config=load({}, env={})).stream("Hi")

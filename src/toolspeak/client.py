@@ -201,6 +201,7 @@ class AsyncClient:
         secret = config.secret(memory).reveal().encode()
         turns = TurnMaker(reached, known, memory, secret, own, probes)
         self._hold(turns, changed, probes, reached.upstream.close)
+        self._upstream_is_ours = reached.upstream is not model
         self._tenant = tenant
         self._timeout = _seconds(timeout)
 
@@ -210,6 +211,7 @@ class AsyncClient:
         self._settings = settings
         self._probes = probes
         self._close = close
+        self._upstream_is_ours = True
         self._tenant = ""
         self._timeout: float | None = None
 
@@ -281,6 +283,12 @@ class AsyncClient:
         """Free the connections."""
         await self._probes.close()
         await self._close()
+
+    async def forget(self) -> None:
+        """Free what is this client's own: an upstream that the caller made may serve others."""
+        await self._probes.close()
+        if self._upstream_is_ours:
+            await self._close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -410,7 +418,7 @@ class Client:
     def __init__(self, model: Model, **arguments: JSONValue) -> None:
         self._client = AsyncClient(model, **arguments)
         self._portal = Portal()
-        self._portal.close_with(self, self._client.close)
+        self._portal.close_with(self, self._client.forget)
 
     @property
     def model(self) -> str:
@@ -455,7 +463,10 @@ class Client:
         return self._portal.run(self._client.probe(refresh=refresh))
 
     def close(self) -> None:
-        """End what is under way and free the connections. A client that is forgotten does the same by itself."""
+        """End what is under way and free the connections.
+
+        A client that is forgotten does the same by itself, but leaves an upstream alone that it was given.
+        """
         self._portal.close(self._client.close)
 
     def __enter__(self) -> Self:

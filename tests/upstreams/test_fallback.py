@@ -7,9 +7,11 @@ from contextlib import aclosing
 
 import pytest
 
+import toolspeak as ts
 from tests.upstreams.asking import Instant, batches, reply, request, run
 from tests.upstreams.chaos import GOOD, TEXT, Do, by_length, in_order, misbehaving
 from tests.upstreams.test_faults import refused
+from toolspeak.config import load
 from toolspeak.core.events import Failure, TextDelta
 from toolspeak.errors import UpstreamError, UpstreamTimeout, UsageError
 from toolspeak.upstreams.fallback import Fallback
@@ -109,3 +111,15 @@ def test_closing_the_answer_closes_the_one_that_gives_it():
         assert second.cancelled == [0]
 
     run(talk())
+
+
+@pytest.mark.requirement("G6")
+def test_a_client_over_a_list_asks_each_for_the_model_that_it_has():
+    lost = HttpUpstream("http://127.0.0.1:9/v1", protocol="anthropic", model="large", world=Instant().world)
+    second = Scripted("hello")
+    second.model = "small"  # type: ignore[attr-defined]
+    several = Fallback([lost, second])
+    assert (several.model, several.protocol) == ("large", "anthropic")
+    assert ts.Client(several, config=load({}, env={})).chat("Hi").text == "hello"
+    assert [each.model for each in second.requests] == ["small"]
+    assert (Fallback([Scripted("x")]).model, Fallback([Scripted("x")]).protocol) == ("scripted", "openai_chat")

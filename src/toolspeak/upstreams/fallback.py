@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import aclosing
 
+from msgspec.structs import replace
+
 from ..core.events import Event, Noted
 from ..core.model import Note, Request
 from ..errors import UpstreamError, UsageError
@@ -29,6 +31,9 @@ class Fallback:
         self.upstreams = tuple(upstreams)
         self.provider = self.upstreams[0].provider
         self.base_url = self.upstreams[0].base_url
+        #: What a client over them asks for, and how it speaks; each may know its model under a name of its own.
+        self.model = str(getattr(self.upstreams[0], "model", self.provider))
+        self.protocol = str(getattr(self.upstreams[0], "protocol", "openai_chat"))
 
     def __repr__(self) -> str:
         return f"Fallback({list(self.upstreams)!r})"
@@ -46,7 +51,7 @@ class Fallback:
         notes: list[Event] = []
         nothing: list[Event] = []
         for upstream, following in zip(self.upstreams, [*self.upstreams[1:], None], strict=True):
-            async with aclosing(upstream.open(request)) as batches:
+            async with aclosing(upstream.open(_asked(request, upstream))) as batches:
                 try:
                     first = await anext(batches, nothing)
                 except UpstreamError as error:
@@ -58,6 +63,11 @@ class Fallback:
                 async for batch in batches:
                     yield batch
                 return
+
+
+def _asked(request: Request, upstream: Upstream) -> Request:
+    model = str(getattr(upstream, "model", "")) or request.model
+    return request if model == request.model else replace(request, model=model)
 
 
 def _note(failed: Upstream, following: Upstream, error: UpstreamError) -> Event:
