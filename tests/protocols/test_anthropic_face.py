@@ -232,6 +232,16 @@ def test_blocks_of_the_service_are_sent_on():
     assert content == [REDACTED, SEARCH, FOUND, {"type": "text", "text": "a"}]
 
 
+@pytest.mark.requirement("G3")
+def test_a_block_of_a_type_that_nobody_knows_is_sent_on_and_a_part_of_another_protocol_is_not():
+    unknown = {"type": "hologram", "beam": "x"}
+    seen = OpaqueSeen(Opaque("block:hologram", unknown))
+    assert blocks(seen) == [start(0, **unknown), stop(0)]
+    assert whole(seen)["content"] == [unknown]
+    assert blocks(carried({"type": "image_url", "image_url": {"url": "u"}})) == []
+    assert whole(OpaqueSeen(Opaque("block:other", unknown)))["content"] == []
+
+
 def test_what_a_text_cites_goes_into_its_block_and_ends_it():
     cites = OpaqueSeen(Opaque("citations", [CITED]))
     assert blocks(TextDelta("a"), cites, TextDelta("b"), Finish("stop")) == [

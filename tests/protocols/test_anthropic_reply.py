@@ -200,7 +200,7 @@ EXPECTED: dict[str, list[Event]] = {
         *DONE,
     ],
     "unknown_block.sse": [
-        opaque("hologram", {"type": "hologram", "beam": "ab", "size": 2}),
+        opaque("block:hologram", {"type": "hologram", "beam": "ab", "size": 2}),
         TextDelta("Hi"),
         *DONE,
     ],

@@ -294,6 +294,19 @@ def test_a_source_that_says_something_else_is_carried_as_it_is(source: Any):
     assert sent(request)["messages"] == [wire]
 
 
+@pytest.mark.parametrize("said", ["hi", [[]], [{"a": 1}], None])
+def test_a_lone_block_that_looks_like_a_text_stays_what_it_is(said: Any):
+    wire = {"role": "user", "content": [{"type": "future_text", "text": said}]}
+    assert sent(decode(messages=[wire]))["messages"] == [wire]
+    result = {"type": "tool_result", "tool_use_id": "a", "content": wire["content"]}
+    assert sent(decode(messages=[wire | {"content": [result]}]))["messages"][0]["content"] == [result]
+
+
+def test_a_result_that_is_carried_may_have_no_content():
+    block = {"type": "tool_result", "tool_use_id": "a"}
+    assert sent(Request("m", (Message("user", (Opaque("tool_result", block),)),)))["messages"][0]["content"] == [block]
+
+
 def test_our_own_marks_count_only_from_us():
     marks = {"toolspeak_order": 7, "toolspeak_inline": 1, "toolspeak_tool_use": "x"}
     result = {"type": "tool_result", "tool_use_id": "a", "content": "x", "toolspeak_layout": [["a"]]}

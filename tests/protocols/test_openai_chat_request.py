@@ -193,6 +193,12 @@ def test_shapes_that_only_some_clients_send_are_understood():
     assert [call["function"]["arguments"] for call in wire] == ['{"x":1}', "{}", "{}", "[1]"]
 
 
+@pytest.mark.parametrize("said", ["hi", [[]], None])
+def test_a_lone_part_that_looks_like_a_text_stays_what_it_is(said: Any):
+    wire = {"role": "user", "content": [{"type": "future_text", "text": said}]}
+    assert sent(decode(messages=[wire]))["messages"] == [wire]
+
+
 def test_an_assistant_without_text_and_calls_has_an_empty_content():
     assert sent(Request("m", (Message("assistant"),)))["messages"] == [{"role": "assistant", "content": ""}]
 

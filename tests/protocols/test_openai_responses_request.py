@@ -256,6 +256,12 @@ def test_every_part_is_understood_or_carried(part: Any, expected: Any):
         assert sent(request)["input"] == items
 
 
+@pytest.mark.parametrize("said", ["hi", [[]], None])
+def test_a_lone_part_that_looks_like_a_text_stays_what_it_is(said: Any):
+    wire = {"type": "message", "role": "user", "content": [{"type": "future_text", "text": said}]}
+    assert sent(decode(input=[wire]))["input"][0]["content"] == wire["content"]
+
+
 def test_texts_are_sent_as_what_their_speaker_says():
     content = [{"type": "text", "text": "a"}, "b"]
     request = decode(input=[{"role": "user", "content": content}, {"role": "assistant", "content": content}])

@@ -45,7 +45,7 @@ def test_signed_thinking_goes_back_to_anthropic_in_its_place():
     redacted = {"type": "redacted_thinking", "data": "x"}
     call = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"a": 1}}
     text = {"type": "text", "text": "I look."}
-    content = [thinking, redacted, text, call]
+    content = [thinking, redacted, text, {"type": "hologram", "beam": 1}, call]
     body = sent_back("anthropic", _anthropic(content))
     assert body["messages"][1] == {"role": "assistant", "content": content}
     assert body["messages"][2]["content"][0]["tool_use_id"] == "toolu_1"

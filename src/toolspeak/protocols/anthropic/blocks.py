@@ -21,6 +21,8 @@ __all__ = [
     "USE",
     "WireDelta",
     "WireEvent",
+    "block_kind",
+    "block_type",
     "decode_event",
     "error_failure",
     "error_type",
@@ -73,12 +75,28 @@ THINKING, CITATIONS, USE, STOP, USAGE = "thinking", "citations", "tool_use", "st
 
 #: Blocks of an answer that are carried, not read; so are those that end in `_tool_use` and `_tool_result`.
 _BLOCKS = frozenset({"redacted_thinking", "container_upload", "compaction", "fallback", "connector_text"})
+#: How the kind of a part begins that is a block of any other type: parts of other protocols are named by their types.
+_BLOCK = "block:"
+
+
+def _known(type: str) -> bool:
+    return type in _BLOCKS or type.endswith(("_tool_use", "_tool_result"))
+
+
+def block_kind(type: str) -> str:
+    """The kind of an opaque part that is a block of this type."""
+    return type if _known(type) else _BLOCK + type
+
+
+def block_type(kind: str) -> str:
+    """The type of the block that a part of this kind is."""
+    return kind.removeprefix(_BLOCK)
 
 
 def is_block(part: Opaque) -> bool:
     """Whether an opaque part is a block of an answer in this protocol's words."""
-    known = part.kind in _BLOCKS or part.kind.endswith(("_tool_use", "_tool_result"))
-    return known and is_object(part.data) and part.data.get("type") == part.kind
+    named = part.kind.startswith(_BLOCK) or _known(part.kind)
+    return named and is_object(part.data) and part.data.get("type") == block_type(part.kind)
 
 
 # ---------------------------------------------------------------------------------------------- finish reasons

@@ -209,7 +209,8 @@ def _role(message: Message, sending: Sending) -> str:
 
 def _content(blocks: list[JSONObject]) -> JSONValue:
     """A plain text where that says it all."""
-    return blocks[0]["text"] if len(blocks) == 1 and blocks[0].keys() == {"type", "text"} else blocks
+    text = blocks[0].get("text")
+    return text if blocks == [{"type": "text", "text": text}] else blocks
 
 
 def _listed(content: JSONValue) -> list[JSONValue]:

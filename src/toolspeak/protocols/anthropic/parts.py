@@ -2,7 +2,7 @@
 
 Pictures and documents that are given by data or by address are `Media`, texts are `TextPart`, everything else, as
 thinking with its signature or files that only the service knows, is carried as `Opaque`. Above:
-`anthropic.messages`. Below: `anthropic.wire`, `common`.
+`anthropic.messages`. Below: `anthropic.blocks`, `anthropic.wire`, `common`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Literal
 
 from ...core.model import JSONObject, JSONValue, Media, Opaque, Part, TextPart, is_object
 from ..common import object_field, text_field, without
+from .blocks import block_type
 from .wire import Sending
 
 __all__ = ["decode_block", "encode_part"]
@@ -60,7 +61,7 @@ def encode_part(part: Part, sending: Sending) -> JSONObject | None:
             # The service refuses empty texts.
             return {"type": "text", "text": text, **sending.extra(extra)} if text else None
         case Opaque(kind, data):
-            if sending.ours and is_object(data) and data.get("type") == kind:
+            if sending.ours and is_object(data) and data.get("type") in (kind, block_type(kind)):
                 return dict(data)
             sending.note("opaque_dropped", f"a part of kind `{kind}` has no word in this protocol")
             return None

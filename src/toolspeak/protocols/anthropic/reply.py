@@ -35,6 +35,7 @@ from .blocks import (
     USE,
     WireDelta,
     WireEvent,
+    block_kind,
     decode_event,
     error_failure,
     finish_from,
@@ -294,7 +295,7 @@ class ReplyDecoder(ReplyReader):
             if is_object(given):
                 block.start["input"] = given
             block.start |= {name: "".join(texts) for name, texts in block.fields.items()}
-            self._emit(OpaqueSeen(Opaque(block.kind, block.start)))
+            self._emit(OpaqueSeen(Opaque(block_kind(block.kind), block.start)))
 
     def _call_stopped(self, block: _Block) -> None:
         text = "".join(block.pieces)

@@ -223,7 +223,7 @@ def _marked(body: JSONObject) -> list[JSONObject]:
     blocks: list[JSONValue] = [*_list(body.get("tools")), *_list(body.get("system"))]
     for message in body["messages"]:
         for block in _list(message["content"]):
-            blocks += [*(_list(block["content"]) if block["type"] == "tool_result" else ()), block]
+            blocks += [*(_list(block.get("content")) if block["type"] == "tool_result" else ()), block]
     return [block for block in blocks if is_object(block)]
 
 

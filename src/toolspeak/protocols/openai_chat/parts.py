@@ -81,9 +81,8 @@ def encode_content(parts: Sequence[Part], ours: bool) -> JSONValue:
     wire = [encoded for part in parts if (encoded := _encode(part, ours))]
     if not wire:
         return ""
-    if len(wire) == 1 and wire[0].keys() == {"type", "text"}:
-        return wire[0]["text"]
-    return wire
+    text = wire[0].get("text")
+    return text if wire == [{"type": "text", "text": text}] else wire
 
 
 def _encode(part: Part, ours: bool) -> JSONObject:

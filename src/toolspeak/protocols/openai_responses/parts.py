@@ -89,7 +89,7 @@ def encode_content(parts: Iterable[Part], ours: bool, said: bool = False) -> JSO
     wire = [encoded for part in parts if (encoded := _encode(part, ours, said))]
     if not wire:
         return ""
-    if len(wire) == 1 and wire[0].keys() == {"type", "text"}:
+    if len(wire) == 1 and wire[0].keys() == {"type", "text"} and wire[0]["type"] in _TEXTS:
         return wire[0]["text"]
     return wire
 
