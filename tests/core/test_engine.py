@@ -24,10 +24,11 @@ from tests.core.turning import (
     emitted,
     envelope,
     finished,
+    last_words,
     native,
     turn,
 )
-from tests.turns import STAMP, engine_for, user
+from tests.turns import NONCE, STAMP, engine_for, user
 from toolspeak.core.capability import Profile
 from toolspeak.core.engine import Ask, Done
 from toolspeak.core.events import (
@@ -329,3 +330,19 @@ def test_two_tools_of_one_name_are_an_error():
     other = Tool("get_weather", parameters={"type": "object", "properties": {"zip": {"type": "string"}}})
     with pytest.raises(UsageError, match="two tools are called `get_weather`"):
         turn(action(city="Oslo"), tools=(WEATHER, other))
+
+
+@pytest.mark.requirement("B1", "E2")
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("mark", [NONCE[:-1], NONCE.upper(), f'"{NONCE[1:]}"', f"mark={NONCE}x"])
+def test_a_call_whose_nonce_is_miscopied_is_asked_for_again_with_the_right_one(mark: str, stream: bool):
+    wrong = action(city="Oslo").replace(NONCE, mark, 1)
+    turned = turn(wrong, action(city="Oslo"), stream=stream, chunk=3 * stream)
+    assert (turned.calls, len(turned.asked)) == (WEATHER_CALL, 2)
+    assert "the marks around the call of `get_weather` were not the ones asked for" in last_words(turned.asked[1])
+    assert f"json action {NONCE}\n" in last_words(turned.asked[1])
+    stubborn = turn(wrong, stream=stream, chunk=3 * stream)
+    assert (stubborn.calls, len(stubborn.asked), stubborn.reply.text) == ([], 3, wrong)
+    assert stubborn.outcome.trace.why_no_call.startswith("no call the marks around the call of `get_weather`")
+    quoted = f"The page says:\n\n{wrong}\n\nThat is all."
+    assert (turn(quoted).calls, len(turn(quoted).asked), turn(quoted).reply.text) == ([], 1, quoted)

@@ -92,6 +92,7 @@ FENCES = [
         "a nonce that is a part of a word",
         '```json action xk7\n{"name": "ping", "arguments": {}}\n```',
         said='```json action xk7\n{"name": "ping", "arguments": {}}\n```',
+        verdicts=(("ping", "text", "no_nonce"),),
         options={"nonce": "k7"},
     ),
     Case("only a nonce", '```k7\n{"name": "ping", "arguments": {}}\n```', (("ping", {}),), options={"nonce": "k7"}),
@@ -409,3 +410,60 @@ def test_the_nonce_is_still_wanted_behind_an_info_string_in_another_spelling():
     text = '```JSON  Action{}\n{{"tool": "ping", "parameters": {{}}}}\n```'
     assert [call.name for call in parse(text.format(" k7"), [{"name": "ping"}], nonce="k7").calls] == ["ping"]
     assert parse(text.format(""), [{"name": "ping"}], nonce="k7").calls == ()
+
+
+#: What models make of a mark that they copy badly; none of it is the mark.
+MISCOPIED = ["k7q2x", "k7q2xmb", "k72qxm", "K7Q2XM", '"k7q2x"', ":k7q2x", "mark=k7q2x", "get_weather", "x" * 32]
+
+
+@pytest.mark.requirement("B1", "B7")
+@pytest.mark.parametrize("info", ["json action", "JSON  Action", "action", "tool_call", "tool_code"])
+@pytest.mark.parametrize("mark", MISCOPIED)
+def test_a_fence_with_a_miscopied_nonce_is_a_call_without_it(info: str, mark: str):
+    text = f'```{info} {mark}\n{{"tool": "ping", "parameters": {{}}}}\n```'
+    reply = parse(text, [{"name": "ping"}], nonce="k7q2xm")
+    assert reply.calls == () and reply.text == text
+    assert [(each.name, each.reason) for each in reply.candidates] == [("ping", "no_nonce")]
+
+
+@pytest.mark.requirement("B1")
+@pytest.mark.parametrize("sign", [" k7q2xm", ' "k7q2xm"', " :k7q2xm", ":k7q2xm", " mark=k7q2xm", " Nonce: [k7q2xm]"])
+def test_the_nonce_of_a_fence_counts_in_whatever_dress(sign: str):
+    text = '```{}{}\n{{"tool": "ping", "parameters": {{}}}}\n```'
+    reply = parse(text.format("json action", sign), [{"name": "ping"}], nonce="k7q2xm")
+    assert [call.name for call in reply.calls] == ["ping"] and reply.text == ""
+    assert Marks(Desk((), nonce="k7q2xm")).is_result(f"json result{sign}")
+
+
+@pytest.mark.parametrize(
+    "info",
+    [
+        "json",
+        "json title=ping",
+        "json k7q2x",
+        "python",
+        "json action plan of ping",
+        "json action:",
+        f"action {'x' * 33}",
+    ],
+)
+def test_what_is_no_mark_behind_the_words_of_a_fence_opens_no_call(info: str):
+    opening = Marks(Desk((Tool("ping"),), nonce="k7q2xm")).fence(info, "```")
+    assert opening is None or opening.wrapper == "weak"
+
+
+def test_a_fence_that_names_its_tool_does_so_with_and_without_a_nonce():
+    marks = Marks(Desk((Tool("ping"),), nonce="k7q2xm"))
+    openings = [marks.fence(info, "```") for info in ("tool ping", "tool:ping", "tool:ping k7q2xm", "tool k7q2xm")]
+    assert [opening and opening.name for opening in openings] == ["ping", "ping", "ping", ""]
+
+
+@pytest.mark.parametrize("body", ["steps: [one, two]\n", '{"tool": "pong", "parameters": {}}\n', "`` x\n", ""])
+def test_a_fence_with_some_word_behind_its_words_stays_as_it_is(body: str):
+    text = f"Look:\n\n```action draft\n{body}```\n\nDone."
+    reply = parse(text, [{"name": "ping"}], nonce="k7q2xm")
+    assert reply.calls == () and reply.text == text
+
+
+def test_without_a_nonce_asked_for_a_word_behind_the_words_of_a_fence_is_no_mark():
+    assert Marks(Desk((Tool("ping"),))).fence("json action k7q2xm", "```") is None

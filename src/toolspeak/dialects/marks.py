@@ -201,6 +201,11 @@ RESULT_FENCES = frozenset(
 _DRESSES = {"tool_code": "print("}
 JSON_FENCES = frozenset({"", "json", "jsonc", "json5", "JSON"})
 _FENCE_NAME = re.compile(r"tool[ :]([A-Za-z_][\w.-]{0,127})").fullmatch
+#: What stands between the words of an info string and a nonce, what it is called there, and how it looks.
+_APART = re.compile(r"[\s:=]+").split
+_MARK_NAMES = frozenset({"mark", "nonce"})
+_AROUND_MARK = "\"'“”()[]{}#,.;*"
+_MARK = re.compile(r"[\w-]{1,32}").fullmatch
 
 _ByFirst = dict[str, list[tuple[str, Role, Opening | None]]]
 
@@ -380,8 +385,16 @@ class Marks:
         return _fold_info(self._unsigned(info)) in RESULT_FENCES
 
     def _unsigned(self, info: str) -> str:
-        words, _, last = info.rpartition(" ")
-        return words.rstrip() if self._desk.nonce is not None and last == self._desk.nonce else info
+        """The info string without the nonce, or without the word that stands where the nonce of a call should."""
+        nonce = self._desk.nonce
+        if nonce is None:
+            return info
+        words, mark = _signed(info)
+        if mark == nonce:
+            return words
+        # One that was miscopied is a call without the nonce, as it is in a tag, and no block of some other language.
+        miscopied = _MARK(mark) is not None and _fold_info(words) in ACTION_FENCES and _FENCE_NAME(info) is None
+        return words if miscopied else info
 
     def fence(self, info: str, marks: str) -> Opening | None:
         """What a code fence of these marks with this info string opens."""
@@ -428,6 +441,14 @@ class Marks:
 def _fold_info(info: str) -> str:
     """An info string in one spelling: `JSON  Action` says what `json action` says."""
     return " ".join(info.lower().split())
+
+
+def _signed(info: str) -> tuple[str, str]:
+    """The words of an info string and what stands behind them, in whatever dress: `k7`, `"k7"`, `:k7`, `mark=k7`."""
+    *words, last = _APART(info)
+    if words and words[-1].lower() in _MARK_NAMES:
+        words.pop()
+    return " ".join(words), last.strip(_AROUND_MARK)
 
 
 @lru_cache(maxsize=64)
