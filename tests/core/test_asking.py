@@ -302,6 +302,27 @@ def test_after_a_refusal_the_model_does_not_see_it_again():
 
 
 @pytest.mark.requirement("E2")
+@pytest.mark.parametrize("phase", ["native", *EMULATING])
+@pytest.mark.parametrize(
+    ("parts", "added"),
+    [
+        ((TextPart("How is it?"),), 0),
+        ((PICTURE, TextPart("How is it?")), 0),
+        ((TextPart("How is it?", {"cache_control": {"type": "ephemeral"}}),), 1),
+        ((TextPart("How is it?"), PICTURE), 1),
+    ],
+)
+def test_a_retry_goes_on_with_the_users_last_text_where_that_is_plain(
+    phase: PhaseName, parts: tuple[TextPart | Media, ...], added: int
+):
+    asked = asking((Message("user", parts),))
+    before, after = asked.request(phase).messages[-1], again(asked, phase, "", Fault("refusal")).messages[-1]
+    assert after.text.startswith(f"{before.text}\n\nYou do have tools")
+    assert len(after.parts) == len(before.parts) + added
+    assert after.parts[: len(parts) - 1 + added] == before.parts[: len(parts) - 1 + added]
+
+
+@pytest.mark.requirement("E2")
 @pytest.mark.parametrize(("answer", "shown"), [("{'x'", "{'x'"), ("x" * 5000, "x" * 4000 + " [...]"), (" \n", None)])
 def test_after_a_mistake_the_model_sees_what_it_wrote_shortened(answer: str, shown: str | None):
     request = again(asking(), "inline", answer, Fault("bad_arguments", "`city` is missing"))

@@ -40,6 +40,7 @@ from ..model import (
     ToolCall,
     ToolChoice,
 )
+from ..prompts.neutral import joined
 from ..prompts.pairing import pair
 from ..reading.toolkit import toolkit
 from ..recovery import Fault, instruction
@@ -322,10 +323,14 @@ class Asking:
 
 
 def _appended(messages: tuple[Message, ...], text: str) -> tuple[Message, ...]:
-    """The text as the user's last word; two user messages in a row are more than some templates take."""
+    """The text as the user's last word; two user messages in a row are more than some templates take.
+
+    It goes on with the last text rather than beside it: a message that was one text stays one.
+    """
     if messages and messages[-1].role == "user":
         last = messages[-1]
-        return (*messages[:-1], msgspec.structs.replace(last, parts=(*last.parts, TextPart(f"\n\n{text}"))))
+        end = joined((*last.parts[-1:], TextPart(f"\n\n{text}")))
+        return (*messages[:-1], msgspec.structs.replace(last, parts=(*last.parts[:-1], *end)))
     return (*messages, Message("user", (TextPart(text),)))
 
 
