@@ -11,7 +11,7 @@ from toolspeak.core.refusals import LANGUAGES
 from toolspeak.core.refusals.triggers import stored
 from toolspeak.core.refusals.view import SPACELESS
 
-FILE = Path(__file__).parent.parent / "src" / "toolspeak" / "core" / "triggers.json"
+FILE = Path(__file__).parent.parent / "src" / "toolspeak" / "core" / "refusals" / "triggers.json"
 
 if __name__ == "__main__":
     FILE.write_text(stored(LANGUAGES, SPACELESS), encoding="utf-8")

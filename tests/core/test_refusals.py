@@ -34,9 +34,18 @@ def held(text: str) -> int:
 
 @pytest.mark.requirement("E1")
 def test_at_most_one_answer_in_a_hundred_is_taken_for_a_refusal():
-    answers = rows("answers")
+    answers = [row for row in rows("answers") if "shape" not in row]
     wrong = [row["text"] for row in answers if judged(row) != "answer"]
     assert len(wrong) <= len(answers) / 100, wrong
+
+
+@pytest.mark.requirement("E1")
+@pytest.mark.parametrize("shape", ["need", "question", "advice", "instead"])
+def test_answers_in_the_shape_of_a_refusal_are_left_alone(shape: str):
+    """That nothing is needed, what is missing, what the reader may do, what was done instead: in every language."""
+    answers = [row for row in rows("answers") if row.get("shape") == shape]
+    assert len({row["language"] for row in answers}) == 6
+    assert [row["text"] for row in answers if judged(row) != "answer"] == []
 
 
 @pytest.mark.requirement("E1")
@@ -86,8 +95,24 @@ def test_what_brings_the_parts_of_a_refusal_together_is_one_in_any_words(row: di
 
 @pytest.mark.requirement("E1")
 def test_what_is_declined_for_safety_is_never_asked_again():
-    wrong = [row["text"] for row in rows("refusals") if row["category"] == "safety" and judged(row) in RETRYABLE]
-    assert wrong == []
+    declined = [row for row in (*rows("refusals"), *rows("safety")) if row["category"] == "safety"]
+    assert [row["text"] for row in declined if judged(row) in RETRYABLE] == []
+
+
+@pytest.mark.requirement("E1")
+@pytest.mark.parametrize(("part", "least"), [("first", 0.9), ("second", 0.9), ("third", 0.7)])
+def test_what_is_declined_for_safety_is_mostly_recognised(part: str, least: float):
+    """Where a call is demanded, what is not recognised is asked again. Of the third part no miss has been looked at."""
+    declined = [judged(row) == "safety" for row in rows("safety") if row["part"] == part]
+    assert sum(declined) / len(declined) >= least
+    known = [judged(row) == "safety" for row in rows("refusals") if row["category"] == "safety"]
+    assert sum(known) / len(known) >= 0.9
+
+
+def test_a_reason_before_what_went_wrong_is_none_for_declining():
+    text = "The terms of service are in terms.txt. I won't find more, since the search failed."
+    assert classify(text, TOOLS).category == "answer"
+    assert classify("Phishing is a crime. I won't write that.", TOOLS).category == "safety"
 
 
 @pytest.mark.requirement("B11")
@@ -114,6 +139,7 @@ REFUSALS = [
     ("describes", "en", "Sure! I'll look that up. One moment please. ✈️"),
     ("describes", "en", "Searching the web now..."),
     ("describes", "en", "The next call: `get_weather` with the city Paris."),
+    ("describes", "en", "First I would call read_file, then pass its result to web_search."),
     ("asks_permission", "en", "I can check that for you. Would you like me to do that?"),
     ("asks_permission", "en", "It depends on the weather. I could look up the forecast. Interested?"),
     ("asks_permission", "en", "There are several causes: a bug, a typo. To find out, I'd have to run a search. May I?"),
@@ -187,6 +213,13 @@ ANSWERS = {
     "a call that is quoted": '<tool_call>{"name": "get_weather", "arguments": {}}</tool_call> is what the page holds.',
     "an announcement with its result": "Let me check: 18 seats at 27.50 make 495.",
     "a short question after an answer": "It is sunny in Rome. Interested?",
+    "a tool and a question for its argument": "The tool `get_weather` needs a city. Which one?",
+    "a tool in the reader's hands": "To call get_weather yourself from Python, write a short script.",
+    "a tool and another that gets its result": "First call `read_file`, then pass its result to `web_search`.",
+    "a plan that is advice": "I'd check the weather and then decide.",
+    "a question whether to repeat it": "The search has no results yet. Should I try again?",
+    "no need of tools": "Aucun outil n'est nécessaire : 42.",
+    "what was done instead": "I don't have access to the file a.txt, so I used the public copy. It says 42.",
     "a tool named long before the end": f"I'll use get_weather. {'The sun shone on the hills all day long. ' * 9}",
 }
 

@@ -84,8 +84,10 @@ _PARTS = re.compile(r"'*[^']+|'+").findall
 _COMPOSED = frozenset({"part", "part_here"})
 _BY_SPEAKER = frozenset({"self", "part_here"})
 #: What a question for leave does not hold, nor an announcement.
-_NO_REQUEST = ("choice", "grave", "more", "missing")
-_NO_ANNOUNCEMENT = ("waits", "report", "meta")
+_NO_REQUEST = ("choice", "grave", "more", "missing", "again")
+_NO_ANNOUNCEMENT = ("waits", "report", "meta", "advice")
+#: What makes a sentence no refusal, whatever else it says.
+_NO_REFUSAL = ("grave", "others", "needless", "reader", "advice")
 
 LANGUAGES = tuple(
     composed(language, language.name in SPACELESS) for language in (ENGLISH, GERMAN, FRENCH, SPANISH, CHINESE, JAPANESE)
@@ -293,9 +295,11 @@ def _judge(words: _Compiled, view: View, hits: Sequence[Hit] | None) -> Verdict 
 
 
 def _harm(words: _Compiled, first: Sequence[str]) -> bool:
-    """Somebody declines, and near it stands why: it would do harm."""
+    """Somebody declines, and just before or after it stands why: it would do harm."""
     for at, sentence in enumerate(first):
-        if words.has("decline", sentence) and words.has("harm", *first[at : at + 2]):
+        # A reason that stands before it is one only of what is declined, not of what went wrong.
+        reasons = first[at if at == 0 or words.has("report", sentence) else at - 1 : at + 2]
+        if words.has("decline", sentence) and words.has("harm", *reasons):
             return not words.has("meta", *first[: at + 1])
     return False
 
@@ -312,10 +316,10 @@ def _declined(words: _Compiled, view: View, first: Sequence[str], hits: Sequence
                 words.has("missing", rest)
                 or words.has("meta", *first[:at], rest)
                 or words.has("report", *first[:at], rest, *first[at + 1 : at + 2])
-                or words.has("grave", sentence)
-                or words.has("others", sentence)
+                or words.has("instead", sentence, *first[at + 1 : at + 2])
+                or any(words.has(slot, sentence) for slot in _NO_REFUSAL)
             )
-            if not excused and _concerns(words, view, rule, found, first) and not _asks(words, view, at):
+            if not excused and _concerns(words, view, rule, found, first) and not _asks(words, view.head[at + 1 :]):
                 yield rule
 
 
@@ -345,9 +349,9 @@ def _covers(view: View, sentence: str) -> bool | None:
     return view.offer.covers(topics_in(sentence), sentence)
 
 
-def _asks(words: _Compiled, view: View, at: int) -> bool:
-    """Whether a question for something that is missing follows."""
-    questions = [sentence for sentence in view.head[at + 1 :] if words.asks(sentence)]
+def _asks(words: _Compiled, sentences: Sequence[str]) -> bool:
+    """Whether one of the sentences asks for something that is missing."""
+    questions = [sentence for sentence in sentences if words.asks(sentence)]
     return any(words.has("choice", question) and not words.has("more", question) for question in questions)
 
 
@@ -407,15 +411,16 @@ def _names_call(words: _Compiled, view: View) -> bool:
     named = [sentence for sentence in view.tail if NAME in sentence and not words.has("modal", sentence)]
     if words.has("report", *named) or words.has("past", *named):
         return False
-    after = 0
+    after: list[str] = []
     for sentence in reversed(view.tail):
         if NAME not in sentence:
-            after += len(sentence)
+            after.append(sentence)
             continue
         meant = any(words.has(slot, sentence) for slot in ("modal", "intend", "advise", "impersonal"))
         told = view.whole and view.length > _MOST_MERE_NAME and not words.has("doc", *view.tail)
-        excused = words.asks(sentence) or words.has("waits", sentence) or words.has("meta", sentence)
-        return (meant or told) and not excused and after <= _MOST_AFTER
+        taught = words.has("reader", sentence) and not words.has("self", sentence)
+        excused = taught or words.asks(sentence) or any(words.has(slot, sentence) for slot in ("waits", "meta"))
+        return (meant or told) and not (excused or _asks(words, after)) and sum(map(len, after)) <= _MOST_AFTER
     return False
 
 

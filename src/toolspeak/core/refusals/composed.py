@@ -4,13 +4,16 @@ A table of phrases knows the wordings that somebody thought of. Here a wording i
 sentence: the speaker, a negation near a word of power (can, see, access, data), and something that a tool on offer is
 for; or a negation near a word for tools, and that it is so here. What is negated must not be one of the many things
 that a good answer denies as well: a mistake, a name, a preference. Words, not code; the notation is that of
-`refusals.words`. Above: `refusals`. Below: `refusals.words`.
+`refusals.words`. Above: `refusals`. Below: `refusals.ordinary`,
+`refusals.safety`, `refusals.words`.
 """
 
 from __future__ import annotations
 
 import msgspec
 
+from .ordinary import ORDINARY
+from .safety import SAFETY
 from .words import Language, rules
 
 __all__ = ["PARTS", "composed"]
@@ -162,11 +165,12 @@ PARTS: dict[str, dict[str, str]] = {
 
 
 def composed(language: Language, spaceless: bool) -> Language:
-    """The language with two rules more, made of its parts."""
+    """The language with two rules more, made of its parts, and more words for what is declined for safety."""
     reach, tools = _SPACELESS if spaceless else _SPACED
-    more = rules(
+    made = rules(
         ("composed_reach", "cannot_access", "part", reach),
         ("composed_tools", "no_tools", "part_here", tools),
     )
-    slots = {**language.slots, **PARTS[language.name]}
-    return msgspec.structs.replace(language, slots=slots, rules=(*language.rules, *more))
+    safety = {name: f"{language.slots[name]}|{more}" for name, more in SAFETY[language.name].items()}
+    slots = {**language.slots, **PARTS[language.name], **ORDINARY[language.name], **safety}
+    return msgspec.structs.replace(language, slots=slots, rules=(*language.rules, *made))

@@ -95,7 +95,8 @@ FRENCH = Language(
         "demandez (le )?moi|(repondez|reponds|tapez|tape|ecrivez|dites|dis)( \\w+){0,2} (_|oui|ok)|"
         "je suis pret\\w*|j'attends (votre|ton|vos)|avant de (lancer|faire|proceder|commencer|consulter|ouvrir)|"
         "avant que je|des que vous (validez|confirmez|donnez|serez d'accord)",
-        "choice": "(?<!')\\bou\\b(?! (_|no|nein|non|not)\\b| _)|^.{0,14}\\b(quel\\w*|qui|quand|combien)\\b|plutot",
+        "choice": "(?<!')\\bou\\b(?! (_|no|nein|non|not)\\b| _)|^.{0,14}\\b((la|le|les)?quel\\w*|qui|quand|"
+        "combien)\\b|plutot",
         "grave": "supprim\\w+|effac\\w+|ecras\\w+|pay\\w+|transfer\\w+|vire\\w+|achet\\w+|annul\\w+|publi\\w+|"
         "irreversible\\w*|definitiv\\w+|reinitialis\\w+|resili\\w+|deploy\\w+|desinstall\\w+|formate\\w*|"
         "detrui\\w*|attaqu\\w*",

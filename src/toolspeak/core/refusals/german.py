@@ -102,7 +102,7 @@ GERMAN = Language(
         "wunschen)|gern auch|(antworten sie|antworte|schreiben sie|schreib|tippe\\w*|sag\\w*)( \\w+){0,2} (_|ja|"
         "ok|los)|ich (bin bereit|warte (auf|noch))|bevor ich (das|die|den|loslege|starte|beginne|damit)|"
         "sobald (sie|du) (zustimm\\w*|einverstanden|ok sag\\w*|bestatig\\w*|grunes)",
-        "choice": "\\boder\\b(?! (_|no|nein|non|not)\\b| _)|^.{0,14}\\b(welche\\w*|was|wo|wer|wann|wohin|"
+        "choice": "\\boder\\b(?! (_|no|nein|non|not)\\b| _)|^.{0,14}\\b(welche\\w*|was|wo|we[rnm]|wann|wohin|"
         "wie (viele|viel|lange|oft))\\b|lieber|stattdessen",
         "grave": "losch\\w+|gelosch\\w+|entfern\\w+|uberschreib\\w+|bezahl\\w+|uberweis\\w+|kauf\\w*|"
         "stornier\\w*|veroffentlich\\w*|unwiderruflich|endgultig|ruckgangig|zurucksetzen|beenden|kundigen?|"
