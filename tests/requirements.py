@@ -84,8 +84,8 @@ REQUIREMENTS: dict[str, str] = {
     "D6": "Unknown or misconfigured providers degrade to emulation.",
     "D7": "A call that a native answer holds as text is still a call.",
     "E1": (
-        "Refusals, described calls, bad arguments and wrong names are told from answers, and a safety refusal is "
-        "never retried."
+        "Refusals, described calls, bad arguments and wrong names are told from answers; a safety refusal is never "
+        "retried, nor under `auto` a report about calls that were made."
     ),
     "E2": "A retry carries an explicit instruction, stronger each time, bounded and counted.",
     "E3": (

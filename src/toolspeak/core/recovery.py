@@ -5,8 +5,8 @@ answer has none. `instruction` turns a fault into a message: what was wrong, wha
 stronger words. Both are tables first: the order in which candidates count, and the sentences for each kind of fault.
 
 Whatever the model or a document wrote (names, values) is quoted in a message only on one line, shortened and with its
-control tokens set apart. Above: `asking`, `engine`, `trace`. Below: `desk`, `events`, `neutral`, `refusals`,
-`schema`.
+control tokens set apart. Above: `asking`, `engine`, `trace`. Below: `desk`, `events`, `history`, `neutral`,
+`refusals`, `schema`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ..errors import SchemaError
 from .events import Candidate, Reply
-from .model import Tool, ToolChoice
+from .history import results_of, since_last_user
+from .model import Message, Tool, ToolChoice
 from .printable import printable
 from .prompts.neutral import neutralise, one_line, shown_name
 from .reading.desk import ALWAYS_SIDE_EFFECTS
-from .refusals import Category, classify
+from .refusals import Category, Verdict, classify
+from .refusals.view import fold, offer_of
+from .refusals.words import DENIES_TOOLS
 from .schema import ArgumentSchema
 from .turns.faults import Fault, FaultKind
 
@@ -36,8 +39,10 @@ _FINAL_REASONS = frozenset({"length", "content_filter", "error"})
 # --------------------------------------------------------------------------------------------- diagnosis
 
 
-def diagnose(reply: Reply, choice: ToolChoice, tools: Sequence[Tool]) -> Fault | None:
-    """What is wrong with this answer; None when it stands, or when asking again must not or cannot help.
+def diagnose(
+    reply: Reply, choice: ToolChoice, tools: Sequence[Tool], messages: tuple[Message, ...] = ()
+) -> Fault | None:
+    """What is wrong with this answer to the messages; None when it stands, or asking again must not or cannot help.
 
     Valid calls win: what else was tried beside them is in the candidates. A call that the token limit cut off is never
     asked for again, nor is anything that was declined for reasons of safety.
@@ -51,7 +56,7 @@ def diagnose(reply: Reply, choice: ToolChoice, tools: Sequence[Tool]) -> Fault |
     if reply.finish_reason in _FINAL_REASONS:
         return None
     fault = _call_fault(reply, choice, tools) if reply.candidates else None
-    return fault or _text_fault(reply, choice, _permitted(choice, tools))
+    return fault or _text_fault(reply, choice, _permitted(choice, tools), messages)
 
 
 def _call_fault(reply: Reply, choice: ToolChoice, tools: Sequence[Tool]) -> Fault | None:
@@ -74,22 +79,38 @@ _BY_CATEGORY: dict[Category, FaultKind] = {
 }
 
 
-def _text_fault(reply: Reply, choice: ToolChoice, tools: Sequence[Tool]) -> Fault | None:
+def _text_fault(reply: Reply, choice: ToolChoice, tools: Sequence[Tool], messages: tuple[Message, ...]) -> Fault | None:
     """The answer is text: it declines, announces, asks, or answers.
 
     Where every tool changes the world, asking first is good manners and not a fault. Nor is it one to speak of a call
-    that stands in a document: nobody is talked into making that.
+    that stands in a document: nobody is talked into making that. Nor to tell how a call went that has been made.
     """
     verdict = classify(reply.text, [tool.name for tool in tools])
     polite = verdict.category == "asks_permission" and all(
         tool.side_effects or tool.name in ALWAYS_SIDE_EFFECTS for tool in tools
     )
     quotes = verdict.category == "describes" and any(candidate.reason == "echo" for candidate in reply.candidates)
-    if verdict.category == "safety" or ((polite or quotes) and not choice.demands):
+    stands = polite or quotes or _reports(verdict, reply.text, messages)
+    if verdict.category == "safety" or (stands and not choice.demands):
         return None
     if verdict.category in _BY_CATEGORY:
         return Fault(_BY_CATEGORY[verdict.category], f"{verdict.category.replace('_', ' ')} ({verdict.language})")
     return Fault("no_call") if choice.demands else None
+
+
+def _reports(verdict: Verdict, text: str, messages: tuple[Message, ...]) -> bool:
+    """Whether what sounds like a refusal may tell how the calls went whose results the model has just been given.
+
+    Who is pressed after such a report does the same thing twice: only to have no tools at all is then plainly wrong.
+    """
+    if _BY_CATEGORY.get(verdict.category) != "refusal":
+        return False
+    since = since_last_user(messages)
+    latest = messages[-len(since) - 1 :]  # results that the user brought along with words are new as well
+    if not any(results_of(message) for message in latest):
+        return False
+    called = {call.name for message in messages for call in message.calls}
+    return verdict.rule not in DENIES_TOOLS or offer_of(tuple(sorted(called))).may_be_named(fold(text))
 
 
 _Check = Callable[[Candidate, Reply, ToolChoice, dict[str, Tool]], Fault | None]

@@ -13,6 +13,7 @@ from typing import Literal
 import msgspec
 
 __all__ = [
+    "DENIES_TOOLS",
     "REMOTE_TOPICS",
     "TOPICS",
     "TRADITIONAL",
@@ -90,6 +91,13 @@ def rules(*rows: tuple[str, Literal["no_tools", "cannot_access"], Need, str]) ->
     """Rules from the rows of a table."""
     return tuple(Rule(*row) for row in rows)
 
+
+#: Rules, of any language, by which a model says that it has no tools at all. What the others of `no_tools` say may be
+#: true of a tool that was called and failed: that it does not work, cannot be used, is switched off.
+DENIES_TOOLS = frozenset(
+    "no_tools none_here made_none no_such_tool unconnected text_only no_access_to_tools no_tool_lets_me if_only "
+    "lacking without strange_tool".split()
+)
 
 #: What tools are for. Names of tools are English almost everywhere; sentences are not.
 TOPICS: tuple[Topic, ...] = (
