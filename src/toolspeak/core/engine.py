@@ -275,7 +275,7 @@ class Engine:
             if thought or reply.calls:
                 candidates = (*reply.candidates, *(each.candidate for each in thought))
                 said = msgspec.structs.replace(reply, calls=(), candidates=candidates)
-            fault = diagnose(said, choice, self._asking.offered)
+            fault = diagnose(said, choice, self._asking.offered, self._request.messages)
             fault = fault or self._empty(current, reply)
             if fault is not None:
                 return fault
@@ -380,7 +380,7 @@ class Engine:
 
     def _after(self, fault: Fault) -> str:
         told = f"{fault.kind.replace('_', ' ')}{': ' if fault.detail else ''}{fault.detail}"
-        return f"after {len(self._attempts)} requests: {told}"
+        return f"after {len(self._attempts)} request{'s'[len(self._attempts) == 1 :]}: {told}"
 
     # ---- requests
 
