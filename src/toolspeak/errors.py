@@ -155,7 +155,8 @@ class UpstreamError(ModelError):
 
     `upstream_status` is the HTTP status it gave (0 when there was none); `body` is what it said, shortened.
     `retry_after` is how many seconds it asks to wait, and `should_retry` whether it says that asking again helps;
-    None where it says nothing. `kind` is `upstream`, `timeout`, or `truncated` where it broke off.
+    None where it says nothing. `kind` is `upstream`, `timeout`, or `truncated` where it broke off. `code`, `error_type`
+    and `param` are its own words for what is wrong, of which sort, and in which field; empty where it has none.
     """
 
     kind = "upstream"
@@ -170,12 +171,18 @@ class UpstreamError(ModelError):
         kind: str = "",
         retry_after: float | None = None,
         should_retry: bool | None = None,
+        code: str = "",
+        error_type: str = "",
+        param: str = "",
     ) -> None:
         super().__init__(message, hint=hint)
         self.upstream_status = upstream_status
         self.body = body
         self.retry_after = retry_after
         self.should_retry = should_retry
+        self.code = code
+        self.error_type = error_type
+        self.param = param
         if kind:
             self.kind = kind
 

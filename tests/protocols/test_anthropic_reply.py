@@ -186,11 +186,11 @@ EXPECTED: dict[str, list[Event]] = {
         USED,
         Finish("length"),
     ],
-    "error_first.sse": [Failure("Overloaded", "upstream", 529, '{"type":"e')],
+    "error_first.sse": [Failure("Overloaded", "upstream", 529, '{"type":"e', error_type="overloaded_error")],
     "error_inside_stream.sse": [
         TextDelta("Half an"),
         STARTED,
-        Failure("Internal server error", "upstream", 500, '{"type":"e'),
+        Failure("Internal server error", "upstream", 500, '{"type":"e', error_type="api_error"),
     ],
     "error_that_is_no_json.sse": [STARTED, Failure("out of luck", body="out of luc")],
     "unknown_events.sse": [
@@ -318,7 +318,7 @@ EXPECTED: dict[str, list[Event]] = {
         noted("finish_reason_derived", "the upstream said `missing`"),
         Finish("stop"),
     ],
-    "whole_error.json": [Failure("model: nope", "upstream", 404, '{ "type": ')],
+    "whole_error.json": [Failure("model: nope", "upstream", 404, '{ "type": ', error_type="not_found_error")],
     "whole_without_content.json": [Failure("the upstream answered without content", body='{"id": "ms')],
 }
 

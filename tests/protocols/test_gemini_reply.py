@@ -158,9 +158,11 @@ EXPECTED: dict[str, list[Event]] = {
     ],
     "error_inside_stream.sse": [
         TextDelta("Half an"),
-        Failure("The model is overloaded.", "upstream", 503, '{"error":{"code":503'),
+        Failure("The model is overloaded.", "upstream", 503, '{"error":{"code":503', code="UNAVAILABLE"),
     ],
-    "error_event.sse": [Failure("Quota exceeded", "upstream", 429, '{"error":{"message"', retry_after=34.0)],
+    "error_event.sse": [
+        Failure("Quota exceeded", "upstream", 429, '{"error":{"message"', retry_after=34.0, code="RESOURCE_EXHAUSTED")
+    ],
     "ended_without_finish.sse": [TextDelta("Once upon"), EARLY],
     "two_candidates.sse": [
         TextDelta("a"),
@@ -199,7 +201,13 @@ EXPECTED: dict[str, list[Event]] = {
         EARLY,
     ],
     "array_error.json": [
-        Failure("API key not valid. Please pass a valid API key.", "upstream", 400, '{ "error": { "code": 400')
+        Failure(
+            "API key not valid. Please pass a valid API key.",
+            "upstream",
+            400,
+            '{ "error": { "code": 400',
+            code="INVALID_ARGUMENT",
+        )
     ],
     "whole_calls.json": [
         ReasoningDelta("Thinking..."),
@@ -218,7 +226,9 @@ EXPECTED: dict[str, list[Event]] = {
         UsageSeen(Usage(3, 0, 0)),
         Failure("the upstream answered without a candidate", body='{"usageMetadata"'),
     ],
-    "whole_error.json": [Failure("Resource has been exhausted", "upstream", 429, '{"error":{"code":429')],
+    "whole_error.json": [
+        Failure("Resource has been exhausted", "upstream", 429, '{"error":{"code":429', code="RESOURCE_EXHAUSTED")
+    ],
     "an_html_page.sse": [Failure("the upstream did not answer with a response of Gemini's", body="<html><body>502")],
 }
 
@@ -376,15 +386,16 @@ def test_an_array_comes_apart_as_it_was_put_together(values: list[object]):
 # -------------------------------------------------------------------------------------------------------- errors
 
 ERROR = b'{"error":{"code":429,"message":"slow down","status":"RESOURCE_EXHAUSTED","details":[%s]}}'
+SLOW = Failure("slow down", "upstream", 429, code="RESOURCE_EXHAUSTED")
 
 
 @pytest.mark.requirement("G3")
 @pytest.mark.parametrize(
     ("status", "body", "expected"),
     [
-        (429, ERROR % b"7", Failure("slow down", "upstream", 429)),
-        (429, ERROR % b'{"retryDelay":"1.5s"}', Failure("slow down", "upstream", 429, retry_after=1.5)),
-        (429, ERROR % b'{"retryDelay":"soon"}', Failure("slow down", "upstream", 429)),
+        (429, ERROR % b"7", SLOW),
+        (429, ERROR % b'{"retryDelay":"1.5s"}', msgspec.structs.replace(SLOW, retry_after=1.5)),
+        (429, ERROR % b'{"retryDelay":"soon"}', SLOW),
         (400, b'[{"error":{"message":"bad"}}]', Failure("bad", "upstream", 400)),
         (504, b'{"error":{"message":"late"}}', Failure("late", "timeout", 504)),
         (502, b"<html>", Failure("the upstream answered with status 502", "upstream", 502)),
@@ -399,7 +410,7 @@ def test_an_error_status_becomes_a_failure(status: int, body: bytes, expected: F
 
 def test_a_status_is_told_by_its_word_where_there_is_no_number():
     events = decode(b'data: {"error":{"message":"busy","status":"UNAVAILABLE"}}\n\n')
-    assert shortened(events, []) == [Failure("busy", "upstream", 503)]
+    assert shortened(events, []) == [Failure("busy", "upstream", 503, code="UNAVAILABLE")]
     events = decode(b'data: {"error":{"message":"odd","status":7,"code":1}}\n\n')
     assert shortened(events, []) == [Failure("odd", "upstream", 0)]
 

@@ -140,7 +140,9 @@ EXPECTED: dict[str, list[Event]] = {
     ],
     "error_inside_stream.sse": [
         TextDelta("Half an"),
-        Failure("The server is overloaded", "upstream", 503, '{"error":{"message":"The server'),
+        Failure(
+            "The server is overloaded", "upstream", 503, '{"error":{"message":"The server', error_type="server_error"
+        ),
     ],
     "error_event.sse": [Failure("quota exceeded", "upstream", 429, '{"message":"quota')],
     "error_in_choice.sse": [TextDelta("Ha"), Failure("Provider returned error", "upstream", 502, '{"id":"chatcmpl')],
@@ -210,7 +212,15 @@ EXPECTED: dict[str, list[Event]] = {
         Noted(Note("finish_reason_derived", "the upstream said `missing`")),
         STOP,
     ],
-    "whole_error.json": [Failure("Model not found", body='{ "error": { "message": "Model')],
+    "whole_error.json": [
+        Failure(
+            "Model not found",
+            body='{ "error": { "message": "Model',
+            code="model_not_found",
+            error_type="invalid_request_error",
+            param="model",
+        )
+    ],
     "whole_detail.json": [Failure("Not Found", body='{ "detail": "Not Found" }')],
     "whole_without_choices.json": [Failure("the upstream answered without a choice", body='{ "id": "chatcmpl-1"')],
 }

@@ -55,6 +55,7 @@ OBJECT = Note("arguments_object", "the arguments came as JSON, not as text")
 MISSING = Note("arguments_missing", "a call without arguments")
 STOP = Finish("stop")
 CALLS = Finish("tool_calls")
+_QUOTA, _INVALID = "insufficient_quota", "invalid_request_error"
 EARLY = Failure("the stream ended before the answer did", "truncated")
 USED = UsageSeen(Usage(12, 5, 8, 2))
 SEARCH = {
@@ -146,11 +147,17 @@ EXPECTED: dict[str, list[Event]] = {
         Noted(Note("finish_reason_derived", "the upstream said `steered`")),
         Finish("length"),
     ],
-    "failed.sse": [TextDelta("Half an"), USED, Failure("The model crashed", status=500, body='{"type":"r')],
-    "failed_by_rate_limit.sse": [Failure("Slow down", status=429, body='{"type":"r')],
+    "failed.sse": [
+        TextDelta("Half an"),
+        USED,
+        Failure("The model crashed", status=500, body='{"type":"r', code="server_error"),
+    ],
+    "failed_by_rate_limit.sse": [Failure("Slow down", status=429, body='{"type":"r', code="rate_limit_exceeded")],
     "cancelled.sse": [Failure("the upstream's response is `cancelled`", body='{"type":"r')],
-    "error_event.sse": [Failure("It broke", status=500, body='{"type":"e')],
-    "error_event_nested.sse": [Failure("You have no quota", status=429, body='{"type":"e')],
+    "error_event.sse": [Failure("It broke", status=500, body='{"type":"e', code="server_error")],
+    "error_event_nested.sse": [
+        Failure("You have no quota", status=429, body='{"type":"e', code=_QUOTA, error_type=_QUOTA)
+    ],
     "ended_without_completed.sse": [TextDelta("Once upon"), EARLY],
     "done_without_completed.sse": [TextDelta("Once upon"), EARLY],
     "ended_inside_a_call.sse": [*started(0, "write", '{"text":"once', "call_a"), EARLY],
@@ -237,8 +244,8 @@ EXPECTED: dict[str, list[Event]] = {
         Noted(Note("finish_reason_derived", "the upstream said `nothing`")),
         STOP,
     ],
-    "whole_failed.json": [Failure("The model crashed", status=500, body='{ "id": "r')],
-    "whole_error.json": [Failure("Model not found", body='{ "error":')],
+    "whole_failed.json": [Failure("The model crashed", status=500, body='{ "id": "r', code="server_error")],
+    "whole_error.json": [Failure("Model not found", body='{ "error":', code="model_not_found", error_type=_INVALID)],
     "whole_detail.json": [Failure("Not Found", body='{ "detail"')],
     "whole_in_progress.json": [Failure("the upstream has not finished its response", body='{ "id": "r')],
     "whole_without_output.json": [Failure("the upstream answered without an output", body='{ "id": "r')],
@@ -309,7 +316,7 @@ def test_one_read_gives_one_delta_of_each_kind():
 @pytest.mark.parametrize(
     ("status", "body", "headers", "failure"),
     [
-        (429, b'{"error":{"message":"Slow down","code":"x"}}', {}, Failure("Slow down", "upstream", 429)),
+        (429, b'{"error":{"message":"Slow down","code":"x"}}', {}, Failure("Slow down", "upstream", 429, code="x")),
         (504, b"<html>", {}, Failure("the upstream answered with status 504", "timeout", 504)),
         (500, b"", {"x-request-id": "r1"}, Failure("the upstream answered with status 500 (request r1)", status=500)),
         (400, b"bad", {}, Failure("bad", status=400)),

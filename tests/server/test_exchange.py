@@ -130,7 +130,7 @@ def test_a_server_that_ends_takes_its_requests_with_it():
 
 def _refusing(status: str, *headers: str) -> Any:
     async def answer(heard: Heard) -> None:
-        body = b'{"error": {"message": "not now", "type": "x"}}'
+        body = b'{"error": {"message": "not now", "type": "rate_limit_error"}}'
         lines = [*headers, "content-type: application/json", f"content-length: {len(body)}", "connection: close"]
         await heard.send(head(*lines, status=status), body)
 

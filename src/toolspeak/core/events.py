@@ -136,6 +136,10 @@ class Failure(msgspec.Struct, frozen=True, tag=True):
     retry_after: float | None = None
     should_retry: bool | None = None
 
+    #: The upstream's own words, as far as its protocol has them: what is wrong, of which sort, and in which field.
+    code: str = ""
+    error_type: str = ""
+    param: str = ""
 
 Event: TypeAlias = (
     TextDelta

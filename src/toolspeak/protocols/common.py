@@ -6,6 +6,7 @@ Each reader of a field names it in its error. Above: every codec. Below: `core.m
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from math import isfinite
 from typing import Final, Literal
@@ -318,29 +319,46 @@ def shorten(text: str | bytes) -> str:
 
 def failure_from(value: JSONValue, status: int = 0, body: bytes = b"", otherwise: str = "") -> Failure:
     """The failure that an error object, in any of the shapes in use, stands for; it may name a status itself."""
-    message, named = _said(value)
+    message, named, error = _said(value)
     status = status or (named if 400 <= named < 600 else 0)
-    kind = "timeout" if status in _TIMEOUTS else "upstream"
-    return Failure(message or otherwise or "the upstream gave an error without a word", kind, status, shorten(body))
+    param = error.get("param")
+    return Failure(
+        message or otherwise or "the upstream gave an error without a word",
+        "timeout" if status in _TIMEOUTS else "upstream",
+        status,
+        shorten(body),
+        code=_word(error.get("code")) or _word(error.get("status")),
+        error_type=_word(error.get("type")),
+        param=shorten(param) if isinstance(param, str) else "",
+    )
 
 
 #: Servers wrap an error in an error at most this often.
 _ERROR_DEPTH = 8
 
 
-def _said(value: JSONValue, depth: int = _ERROR_DEPTH) -> tuple[str, int]:
-    """The message of an error object and the number that it names as its status, if any."""
+#: A code or a type, as services have them: no text that somebody wrote, and no number.
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.:/-]{0,63}")
+
+
+def _word(value: JSONValue) -> str:
+    """What clients can go by. That something is an error says nothing."""
+    return value if isinstance(value, str) and _WORD.fullmatch(value) and value != "error" else ""
+
+
+def _said(value: JSONValue, depth: int = _ERROR_DEPTH) -> tuple[str, int, JSONObject]:
+    """The message of an error object, the number that it names as its status, if any, and the object that says it."""
     if is_array(value) and value:
         value = value[0]
     if isinstance(value, str):
-        return shorten(value), 0
+        return shorten(value), 0, {}
     if not is_object(value) or not depth:
-        return "", 0
+        return "", 0, {}
     for key in ("error", "message", "msg", "detail", "errors"):
-        message, inner = _said(value.get(key), depth - 1)
+        message, inner, error = _said(value.get(key), depth - 1)
         if message:
-            return message, inner or _number(value.get("code", value.get("status")))
-    return "", 0
+            return message, inner or _number(value.get("code", value.get("status"))), error or value
+    return "", 0, {}
 
 
 def _number(code: JSONValue) -> int:

@@ -12,10 +12,10 @@ import msgspec
 
 from ..core.events import Failure
 from ..core.model import JSONObject
-from ..errors import ToolspeakError
+from ..errors import ToolspeakError, UpstreamError
 from .common import failure_from, read_json, shorten, status_of, to_wire
 
-__all__ = ["decode_error", "encode_error", "error_of"]
+__all__ = ["code_of", "decode_error", "encode_error", "error_of"]
 
 _TYPES = {
     400: "invalid_request_error",
@@ -32,7 +32,25 @@ _WORDS = re.compile(r"(?<!^)(?=[A-Z])")
 def error_of(failure: Failure) -> JSONObject:
     """The error object of a turn that broke."""
     kind = "timeout_error" if failure.kind == "timeout" else _TYPES.get(failure.status, "upstream_error")
-    return {"message": failure.message, "type": kind, "param": None, "code": failure.kind}
+    return _error(failure.message, failure, kind, failure.kind)
+
+
+def code_of(error: Failure | UpstreamError, otherwise: str) -> str:
+    """The upstream's own code: clients go by it, as to make a conversation shorter that has grown too long.
+
+    Only those in small letters, as these protocols have them: Gemini's words are in capitals.
+    """
+    return error.code if error.code.islower() else otherwise
+
+
+def _error(message: str, error: Failure | UpstreamError, type: str, code: str) -> JSONObject:
+    """An error object in the upstream's own words; `type` and `code` where it has none."""
+    return {
+        "message": message,
+        "type": error.error_type or type,
+        "param": error.param or None,
+        "code": code_of(error, code),
+    }
 
 
 def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
@@ -53,5 +71,7 @@ def encode_error(error: ToolspeakError) -> tuple[int, bytes]:
     status = status_of(error)
     default = "invalid_request_error" if status < 500 else "server_error"
     code = _WORDS.sub("_", type(error).__name__).lower()
-    body = {"message": str(error), "type": _TYPES.get(status, default), "param": None, "code": code}
-    return status, to_wire({"error": body})
+    kind = _TYPES.get(status, default)
+    if isinstance(error, UpstreamError):
+        return status, to_wire({"error": _error(str(error), error, kind, code)})
+    return status, to_wire({"error": {"message": str(error), "type": kind, "param": None, "code": code}})

@@ -142,7 +142,8 @@ def _broken(batch: Batch) -> tuple[Batch, Failure] | None:
 
 def cleaned(failure: Failure, clean: Callable[[str], str]) -> Failure:
     """A failure without what nobody may see."""
-    return replace(failure, message=clean(failure.message), body=clean(failure.body))
+    words = ("message", "body", "code", "error_type", "param")
+    return replace(failure, **{word: clean(getattr(failure, word)) for word in words})
 
 
 def cleaned_batch(batch: Batch, clean: Callable[[str], str]) -> list[Event]:
@@ -158,7 +159,17 @@ def _cleaned_event(event: Event, clean: Callable[[str], str]) -> Event:
 
 def failure_of(error: UpstreamError) -> Failure:
     """The event that says what `error` says."""
-    return Failure(str(error), error.kind, error.upstream_status, error.body, error.retry_after, error.should_retry)
+    return Failure(
+        str(error),
+        error.kind,
+        error.upstream_status,
+        error.body,
+        error.retry_after,
+        error.should_retry,
+        error.code,
+        error.error_type,
+        error.param,
+    )
 
 
 def error_of(failure: Failure) -> UpstreamError:
@@ -171,6 +182,9 @@ def error_of(failure: Failure) -> UpstreamError:
         kind=failure.kind,
         retry_after=failure.retry_after,
         should_retry=failure.should_retry,
+        code=failure.code,
+        error_type=failure.error_type,
+        param=failure.param,
     )
 
 

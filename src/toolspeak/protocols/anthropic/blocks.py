@@ -204,8 +204,10 @@ def error_failure(value: JSONValue, status: int = 0, body: bytes = b"", otherwis
     return failure_from(value, status, body, otherwise)
 
 
-def error_type(status: int, kind: str = "") -> str:
-    """The type of an error with this status. `kind`: that of a `Failure`."""
+def error_type(status: int, kind: str = "", own: str = "") -> str:
+    """The type of an error with this status. `kind`: that of a `Failure`; `own`: the upstream's word, if it has one."""
     if kind == "timeout":
         return "timeout_error"
-    return _ERROR_TYPES.get(status, "invalid_request_error" if 400 <= status < 500 else "api_error")
+    if status in _ERROR_TYPES or own not in _STATUSES:
+        return _ERROR_TYPES.get(status, "invalid_request_error" if 400 <= status < 500 else "api_error")
+    return own

@@ -310,7 +310,7 @@ def _texts(reply: Reply) -> list[JSONObject]:
 
 
 def _error(failure: Failure) -> JSONObject:
-    return {"type": error_type(failure.status, failure.kind), "message": failure.message}
+    return {"type": error_type(failure.status, failure.kind, failure.error_type), "message": failure.message}
 
 
 def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:

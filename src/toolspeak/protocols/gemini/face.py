@@ -25,7 +25,7 @@ from ...core.events import (
     UsageSeen,
 )
 from ...core.model import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_object
-from ...errors import ToolspeakError
+from ...errors import ToolspeakError, UpstreamError
 from ..atomic import WholeCalls
 from ..common import read_json, shorten, status_of, to_line, to_wire, without
 from . import wire as gemini_wire
@@ -205,7 +205,7 @@ def _thoughts(parts: Iterable[JSONObject], wanted: bool) -> list[JSONObject]:
 
 
 def _failure(failure: Failure) -> JSONObject:
-    return error_object(failure.message, failure.status, failure.kind)
+    return error_object(failure.message, failure.status, failure.kind, failure.code)
 
 
 def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
@@ -220,4 +220,5 @@ def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failur
 def encode_error(error: ToolspeakError) -> tuple[int, bytes]:
     """The status and body that tell a client of an error; an upstream's own status is passed on."""
     status = status_of(error)
-    return status, to_wire(error_object(str(error), status))
+    code = error.code if isinstance(error, UpstreamError) else ""
+    return status, to_wire(error_object(str(error), status, code=code))

@@ -212,9 +212,10 @@ def _delay(details: JSONValue) -> float | None:
     return None
 
 
-def error_object(message: str, status: int, kind: str = "") -> JSONObject:
-    """An error as this protocol writes it. `kind`: that of a `Failure`."""
+def error_object(message: str, status: int, kind: str = "", code: str = "") -> JSONObject:
+    """An error as this protocol writes it. `kind`: that of a `Failure`; `code`: the upstream's word, if it has one."""
     if not status:
         status = 504 if kind == "timeout" else 502
     default = "INVALID_ARGUMENT" if status < 500 else "UNAVAILABLE" if status == 502 else "INTERNAL"
-    return {"error": {"code": status, "message": message, "status": _ERROR_WORDS.get(status, default)}}
+    word = code if _STATUSES.get(code) == status else _ERROR_WORDS.get(status, default)
+    return {"error": {"code": status, "message": message, "status": word}}

@@ -186,7 +186,7 @@ class ReplyEncoder:
         yield self._event("response.failed", response=self._maker.failed(self._output(), failure, self._usage))
         # Some clients look for this event only, and for its words in one place or the other.
         error = error_of(failure)
-        yield self._event("error", code=error["code"], message=error["message"], param=None, error=error)
+        yield self._event("error", code=error["code"], message=error["message"], param=error["param"], error=error)
 
     def _number(self) -> int:
         self._numbers += 1

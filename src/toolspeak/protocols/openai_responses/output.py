@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from ...core.events import Failure, FinishReason, Reply
 from ...core.model import JSONObject, JSONValue, Opaque, Request, Usage, is_object
 from ..common import to_wire
+from ..openai_errors import code_of
 from .items import INSTRUCTIONS
 from .parts import ANNOTATION, ITEM, PHASE, PROTOCOL, START
 from .request import encode_settings
@@ -156,7 +157,7 @@ class Maker:
 
     def failed(self, output: list[JSONObject], failure: Failure, usage: Usage) -> JSONObject:
         """The response of a turn that broke."""
-        code = "rate_limit_exceeded" if failure.status == 429 else "server_error"
+        code = code_of(failure, "rate_limit_exceeded" if failure.status == 429 else "server_error")
         return {
             **self._base,
             "status": "failed",

@@ -113,7 +113,7 @@ class ReplyDecoder(ReplyReader):
             status = kind.removeprefix("response.")
             self._final(status, event.response if is_object(event.response) else {}, payload)
         elif kind == "error" or (not kind and event.error):
-            said = event.error or {"message": event.message, "code": event.code}
+            said = event.error or {"message": event.message, "code": event.code, "param": event.param}
             self._fail(failure_of(said, payload, shorten(payload)))
 
     def _decoded(self, payload: bytes) -> WireEvent | None:

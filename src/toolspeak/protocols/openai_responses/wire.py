@@ -35,6 +35,7 @@ class WireEvent(msgspec.Struct, gc=False):
     error: JSONValue = None
     message: JSONValue = None
     code: JSONValue = None
+    param: JSONValue = None
     sequence_number: JSONValue = None
 
 
