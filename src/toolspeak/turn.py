@@ -69,6 +69,8 @@ class Turn:
         #: The number of the request that was sent last.
         self.asked = 0
         self.outcome: Outcome | None = None
+        #: Of `whole`: where the events of the last answer begin.
+        self.since = 0
         #: Seconds, as `AnyTurn` tells them, so far.
         self.waited = 0.0
         self.first_token = 0.0
@@ -95,7 +97,10 @@ class Turn:
         self._actions.extend(self._engine.start())
         try:
             while not self._over:
+                asked = self.asked
                 events += await (self._act() if self._actions else self._listen())
+                if self.asked != asked:
+                    self.since = len(events)
             return events
         finally:
             if self._exchange is not None:
@@ -186,11 +191,11 @@ def _goes_on(action: Action) -> bool:
     return isinstance(action, Done)
 
 
-async def all_events(turn: AnyTurn) -> list[Event]:
-    """The events of a turn, once all are there."""
+async def all_events(turn: AnyTurn) -> tuple[list[Event], int]:
+    """The events of a turn, once all are there, and where those of its last answer begin; of a row of turns, all do."""
     if isinstance(turn, Turn):
-        return await turn.whole()
-    return [event async for batch in turn.batches() for event in batch]
+        return await turn.whole(), turn.since
+    return [event async for batch in turn.batches() for event in batch], 0
 
 
 class Told:

@@ -22,6 +22,7 @@ from toolspeak.core.events import (
     TextDelta,
     UsageSeen,
     fold,
+    lasting,
 )
 from toolspeak.core.model import Note, Opaque, ToolCall, Usage
 from toolspeak.errors import UsageError
@@ -160,3 +161,19 @@ def test_arguments_that_are_nested_too_deeply_are_not_a_call():
 def test_a_call_that_goes_on_before_its_beginning_is_the_callers_mistake(events: list[Event]):
     with pytest.raises(UsageError, match="before it has begun"):
         fold(events)
+
+
+def test_what_lasts_of_a_turn_is_what_its_reply_stands_for_in_its_order():
+    wrong: list[Event] = [CallStart(0, "f", "a"), CallArgs(0, "{}"), CallEnd(0, False)]
+    right: list[Event] = [CallStart(1, "f", "b"), CallArgs(1, "{}"), CallEnd(1)]
+    first: list[Event] = [ReasoningDelta("r"), OpaqueSeen(Opaque("k", 1)), TextDelta("a"), *wrong]
+    second: list[Event] = [
+        ReasoningDelta("s"),
+        OpaqueSeen(Opaque("k", 2)),
+        TextDelta("b"),
+        *right,
+        Finish("tool_calls"),
+    ]
+    events = [*first, *second]
+    assert lasting(events, fold(events), len(first)) == [TextDelta("a"), *second]
+    assert lasting(second, fold(second)) == second

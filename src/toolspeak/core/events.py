@@ -7,7 +7,7 @@ protocols, the engine. Below: only the values of `model`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias, assert_never
 
 import msgspec
@@ -33,6 +33,7 @@ __all__ = [
     "UsageSeen",
     "Verdict",
     "fold",
+    "lasting",
 ]
 
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "error", "unknown"]
@@ -135,11 +136,11 @@ class Failure(msgspec.Struct, frozen=True, tag=True):
     #: How many seconds the upstream asks to wait, and whether it says that asking again helps; None: it says nothing.
     retry_after: float | None = None
     should_retry: bool | None = None
-
     #: The upstream's own words, as far as its protocol has them: what is wrong, of which sort, and in which field.
     code: str = ""
     error_type: str = ""
     param: str = ""
+
 
 Event: TypeAlias = (
     TextDelta
@@ -196,6 +197,30 @@ def fold(events: Iterable[Event]) -> Reply:
     folder = _Folder()
     folder.add(events)
     return folder.reply()
+
+
+def lasting(events: Sequence[Event], reply: Reply, since: int = 0) -> list[Event]:
+    """The events of a turn that its reply still stands for, in their order.
+
+    Calls that came to nothing are left out, and so are the thoughts and the parts of answers before the last one,
+    which begins at `since`: they led to nothing that is there.
+    """
+    ids = {call.id for call in reply.calls}
+    calls = {event.index for event in events if isinstance(event, CallStart) and event.id in ids}
+    kept: list[Event] = []
+    for at, event in enumerate(events):
+        if isinstance(event, _OF_CALL):
+            lasts = event.index in calls
+        else:
+            lasts = at >= since or not isinstance(event, _OF_ANSWER)
+        if lasts:
+            kept.append(event)
+    return kept
+
+
+_OF_CALL = (CallStart, CallArgs, CallEnd)
+#: What only the answer that it belongs to has a place for.
+_OF_ANSWER = (ReasoningDelta, OpaqueSeen)
 
 
 class _OpenCall:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 import msgspec
 
 from ..config import Secret
-from ..core.events import CallStart, Event, Failure, Noted, Reply, fold
+from ..core.events import CallStart, Event, Failure, Noted, Reply, fold, lasting
 from ..core.model import JSONValue, Note, Request, Tool
 from ..core.strategy import Settings
 from ..core.turns.trace import Trace
@@ -268,7 +268,7 @@ class Exchange:
 
     async def _whole(self, made: MadeTurn, target: Target, request: Request, naming: dict[str, JSONValue]) -> None:
         # Nothing can go wrong between two batches, so whatever ends the turn ends inside it, where it hangs up.
-        events = await all_events(made.turn)
+        events, since = await all_events(made.turn)
         self._notes += [event.note for event in events if type(event) is Noted]
         outcome = made.turn.outcome
         assert outcome is not None
@@ -277,7 +277,12 @@ class Exchange:
             raise error
         reply = msgspec.structs.replace(fold(events), requests=outcome.requests, warnings=outcome.warnings)
         target.maker.conversation.remember(target.tenant, made.request, [call.id for call in reply.calls])
-        body = self._face.reply(reply, request, **naming)
+        ours = self._face.ordered and self._face.name == self.protocol
+        if ours and reply.opaque and made.plan.kind != made.plan.emulation:
+            # Its own client sends all of it back, and the service wants it in the order in which it came.
+            body = self._face.reply(reply, request, events=lasting(events, reply, since), **naming)
+        else:
+            body = self._face.reply(reply, request, **naming)
         await self._keep_for_later(made.request, body)
         self._started = True
         await respond(self._send, 200, body, headers=self._extension(made))

@@ -52,6 +52,8 @@ class Face(msgspec.Struct, frozen=True):
     seen: Callable[[Mapping[str, JSONValue]], tuple[Note, ...]]
     #: Whether a request without messages asks for a model to be loaded, and nothing else.
     loads: bool
+    #: Whether the parts of an answer follow each other in an order that means something: `reply` then takes `events`.
+    ordered: bool
 
     def check(self, request: Request, plan: str, upstream: str) -> None:
         """Refuse what nobody can answer.
@@ -80,18 +82,19 @@ class _Row(msgspec.Struct, frozen=True):
     module: str = ""
     fields: Mapping[str, JSONValue] = {}
     loads: bool = False
+    ordered: bool = False
 
 
 _ROWS = {
     "openai_chat": _Row("chatcmpl-"),
-    "openai_responses": _Row("resp_"),
-    "anthropic": _Row("msg_", keep_alive=b'event: ping\ndata: {"type":"ping"}\n\n'),
+    "openai_responses": _Row("resp_", ordered=True),
+    "anthropic": _Row("msg_", keep_alive=b'event: ping\ndata: {"type":"ping"}\n\n', ordered=True),
     # Google's clients take every line that is not empty for data, a comment too.
-    "gemini": _Row("", filler=b"\r\n"),
+    "gemini": _Row("", filler=b"\r\n", ordered=True),
     # A line holds one value, and white space before a value means nothing, in lines as in a list.
     "ollama": _Row("", b"application/x-ndjson", b" ", loads=True),
     "ollama_generate": _Row("", b"application/x-ndjson", b" ", module="ollama.generate", loads=True),
-    "gemini_list": _Row("", b"application/json", b" ", codec="gemini", fields={"sse": False}),
+    "gemini_list": _Row("", b"application/json", b" ", codec="gemini", fields={"sse": False}, ordered=True),
 }
 
 
@@ -119,6 +122,7 @@ def _made(name: str) -> Face:
         row.filler,
         getattr(codec, "seen_notes", _nothing),
         row.loads,
+        row.ordered,
     )
 
 

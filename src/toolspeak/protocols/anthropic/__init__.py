@@ -76,7 +76,7 @@ LOSSES: tuple[Loss, ...] = (
     Loss("request", "grammar", "comes back as `options.extra`"),
     Loss("request", "cache marks", "of more than four the last four are sent"),
     Loss("reply", "blocks of text", "behind each other become one; what they cite stands at its end"),
-    Loss("reply", "order of a whole answer", "thoughts, carried blocks, text, calls"),
+    Loss("reply", "order of a whole answer", "is kept for an upstream of this protocol; else thoughts, text, calls"),
     Loss("reply", "last call of a whole answer", "that was cut by length has no end, for it may be half of one"),
     Loss("reply", "call without an id", "gets one"),
     Loss("reply", "tokens written to the cache", "are counted as input; only a client of this protocol sees them"),

@@ -1,7 +1,8 @@
 """What our own face answers to a Messages client: events to its stream, a reply to a message, errors to theirs.
 
 Blocks follow each other: a text, a thought and a call each open one, and another kind closes it. Text, the bulk of a
-stream, goes out by byte templates. Above: `anthropic`, the server. Below: `anthropic.blocks`, `common`.
+stream, goes out by byte templates. Above: `anthropic`, the server. Below: `anthropic.content`,
+`anthropic.blocks`, `common`.
 """
 
 from __future__ import annotations
@@ -27,18 +28,8 @@ from ...core.events import (
 from ...core.model import JSONObject, JSONValue, Opaque, Request, Usage, is_array, is_object
 from ...errors import NotKeptError, ToolspeakError
 from ..common import read_json, shorten, status_of, to_line, to_wire, without
-from .blocks import (
-    CITATIONS,
-    STOP,
-    THINKING,
-    USAGE,
-    USE,
-    error_failure,
-    error_type,
-    is_block,
-    stop_fields,
-    usage_to_wire,
-)
+from .blocks import STOP, THINKING, USAGE, error_failure, error_type, is_block, stop_fields, usage_to_wire
+from .content import content_of, new_id, tool_use, usual_content
 
 __all__ = ["ReplyEncoder", "decode_error", "encode_error", "encode_reply"]
 
@@ -198,8 +189,8 @@ class ReplyEncoder:
                 shut = self._shut()
                 self._called = True
                 self._calls[index] = _Call(self._next)
-                identifier = identifier or _new_id(self._id, self._next)
-                return b"".join(done) + shut + self._start(_tool_use(identifier, name, {}, self._uses))
+                identifier = identifier or new_id(self._id, self._next)
+                return b"".join(done) + shut + self._start(tool_use(identifier, name, {}, self._uses))
             case CallArgs(index, fragment):
                 call = self._calls.get(index)
                 if call is None:  # white space behind a whole object
@@ -261,49 +252,32 @@ class ReplyEncoder:
         return shut + started + delta + _frame("content_block_stop", index=self._next - 1)
 
 
-def _new_id(message: str, number: int) -> str:
-    return f"toolu_{message}_{number}"
-
-
-def _tool_use(identifier: str, name: str, given: JSONObject, uses: Mapping[str, JSONObject]) -> JSONObject:
-    return {"type": "tool_use", "id": identifier, "name": name, "input": given, **uses.get(identifier, {})}
-
-
 def _message(id: str, model: str, content: list[JSONObject], end: JSONObject, usage: JSONObject) -> JSONObject:
     head: JSONObject = {"id": id, "type": "message", "role": "assistant", "model": model, "content": content}
     return {**head, "stop_sequence": None, **end, "usage": usage}
 
 
 def encode_reply(
-    reply: Reply, request: Request, *, id: str, created: int, model: str, extension: JSONObject | None = None
+    reply: Reply,
+    request: Request,
+    *,
+    id: str,
+    created: int,
+    model: str,
+    extension: JSONObject | None = None,
+    events: Sequence[Event] = (),
 ) -> bytes:
-    """The answer to a client that did not ask for a stream; an error object when the turn broke."""
+    """The answer to a client that did not ask for a stream; an error object when the turn broke.
+
+    `events`: those that the reply was made of, where their order matters.
+    """
     if reply.failure is not None or reply.finish_reason == "error":
         return to_wire({"type": "error", "error": _error(reply.failure or Failure(_BROKEN))})
     said = {part.kind: part.data for part in reply.opaque if is_object(part.data)}
-    noted = [part.data for part in reply.opaque if part.kind == USE and is_object(part.data)]
-    uses = {str(data.get("id")): without(data, "id") for data in noted}
-    content = [*_thoughts(reply), *(part.data for part in reply.opaque if is_block(part)), *_texts(reply)]
-    for call in reply.calls:
-        content.append(_tool_use(call.id or _new_id(id, len(content)), call.name, call.arguments, uses))
+    content = content_of(events, reply, id) if events else usual_content(reply, id)
     end = stop_fields(reply.finish_reason, bool(reply.calls), said.get(STOP))
     body = _message(id, model, content, end, usage_to_wire(reply.usage, said.get(USAGE, {})))
     return to_wire(body | {"toolspeak": extension} if extension else body)
-
-
-def _thoughts(reply: Reply) -> list[JSONObject]:
-    """Thoughts as they were signed, or as one that nobody signed."""
-    signed = [part.data for part in reply.opaque if part.kind == THINKING and is_object(part.data)]
-    if signed or not reply.reasoning:
-        return signed
-    return [{"type": THINKING, THINKING: reply.reasoning, "signature": ""}]
-
-
-def _texts(reply: Reply) -> list[JSONObject]:
-    cited = [one for part in reply.opaque if part.kind == CITATIONS and is_array(part.data) for one in part.data]
-    if not reply.text and not cited:
-        return []
-    return [{"type": "text", "text": reply.text, **({"citations": cited} if cited else {})}]
 
 
 # ------------------------------------------------------------------------------------------------------ errors

@@ -63,7 +63,7 @@ LOSSES: tuple[Loss, ...] = (
     Loss("reply", "cut calls", "a call that was cut or turned out wrong is not sent"),
     Loss("reply", "calls in pieces", "a call whose arguments come in pieces is dropped, with a note"),
     Loss("reply", "opaque parts", "those of other protocols are not sent"),
-    Loss("reply", "order", "without streaming: thinking, text, other parts, calls"),
+    Loss("reply", "order", "without streaming is kept for an upstream of this protocol; else thinking, text, calls"),
     Loss("reply", "created", "is not sent"),
     Loss("reply", "failure", "its kind is not sent, its status is"),
 )

@@ -92,6 +92,60 @@ class _Beside:
         return fields
 
 
+class _Parts:
+    """The parts that events stand for, one after the other."""
+
+    def __init__(self, beside: _Beside) -> None:
+        self._beside = beside
+        self._calls = WholeCalls()
+
+    def part(self, event: Event) -> JSONObject | None:
+        """The part of an event; None where it has none, or not yet."""
+        match event:
+            case TextDelta(text):
+                return {"text": text}
+            case ReasoningDelta(text):
+                return {"text": text, "thought": True}
+            case CallStart() | CallArgs() | CallEnd():
+                call = self._calls.feed(event)
+                return self._beside.call_part(call) if call is not None else None
+            case OpaqueSeen(opaque):
+                return self._beside.add(opaque)
+            case _:
+                return None
+
+    def whole(self, events: Iterable[Event]) -> list[JSONObject]:
+        """All parts of an answer. What came beside a text stands at it again; other pieces of a text are one."""
+        parts: list[JSONObject] = []
+        for event in events:
+            part = self.part(event)
+            if part is None:
+                continue
+            signs = part.get("text") == "" and not _is_plain(part)
+            if signs and parts and _is_plain(parts[-1]) and _thinks(parts[-1]) == _thinks(part):
+                part = {**part, "text": parts.pop()["text"]}
+            parts.append(part)
+        return _joined(parts)
+
+
+def _joined(parts: Iterable[JSONObject]) -> list[JSONObject]:
+    joined: list[JSONObject] = []
+    for part in parts:
+        if joined and _is_plain(part) and _is_plain(joined[-1]) and _thinks(joined[-1]) == _thinks(part):
+            part = {**part, "text": joined.pop()["text"] + part["text"]}
+        joined.append(part)
+    return joined
+
+
+def _thinks(part: JSONObject) -> bool:
+    return bool(part.get("thought"))
+
+
+def _is_plain(part: JSONObject) -> bool:
+    """Whether a part is a text, or a thought, and says nothing besides."""
+    return "text" in part and not without(part, "text", "thought")
+
+
 class ReplyEncoder:
     """Events to the responses of a stream: server-sent events, or, for a client that did not ask for `alt=sse`, the
     elements of one array. This protocol has no place for `created`.
@@ -103,8 +157,8 @@ class ReplyEncoder:
         self._sse = sse
         self._before = b'{"candidates":[{"content":{"parts":[{"text":'
         self._behind = b'}],"role":"model"},"index":0}],' + to_line(self._about)[1:]
-        self._calls = WholeCalls()
         self._beside = _Beside()
+        self._parts = _Parts(self._beside)
         self._closed = False
         self._spoken = False
         self._usage = Usage()
@@ -153,13 +207,8 @@ class ReplyEncoder:
     def _other(self, event: Event) -> bytes:
         part: JSONObject | None = None
         match event:
-            case ReasoningDelta(text):
-                part = {"text": text, "thought": True}
-            case CallStart() | CallArgs() | CallEnd():
-                call = self._calls.feed(event)
-                part = self._beside.call_part(call) if call is not None else None
-            case OpaqueSeen(opaque):
-                part = self._beside.add(opaque)
+            case ReasoningDelta() | CallStart() | CallArgs() | CallEnd() | OpaqueSeen():
+                part = self._parts.part(event)
             case UsageSeen(usage):
                 self._usage = usage
             case Finish(reason):
@@ -176,19 +225,23 @@ class ReplyEncoder:
 
 
 def encode_reply(
-    reply: Reply, request: Request, *, id: str, created: int, model: str, extension: JSONObject | None = None
+    reply: Reply,
+    request: Request,
+    *,
+    id: str,
+    created: int,
+    model: str,
+    extension: JSONObject | None = None,
+    events: Sequence[Event] = (),
 ) -> bytes:
-    """The answer to a client that did not ask for a stream; an error object when the turn broke."""
+    """The answer to a client that did not ask for a stream; an error object when the turn broke.
+
+    `events`: those that the reply was made of, where their order matters.
+    """
     if reply.failure is not None or reply.finish_reason == "error":
         return to_wire(_failure(reply.failure or _BROKEN))
     beside = _Beside()
-    parts: list[JSONObject] = [{"text": reply.reasoning, "thought": True}] if reply.reasoning else []
-    carried = [part for opaque in reply.opaque if (part := beside.add(opaque)) is not None]
-    parts += _thoughts(carried, True)
-    if reply.text:
-        parts.append({"text": reply.text})
-    parts += _thoughts(carried, False)
-    parts += map(beside.call_part, reply.calls)
+    parts = _Parts(beside).whole(events) if events else _usual_parts(reply, beside)
     content: JSONObject = {"parts": parts or [{"text": ""}], "role": "model"}
     body = beside.last(reply.finish_reason, reply.usage, content)
     if beside.blocked and not parts:
@@ -197,8 +250,20 @@ def encode_reply(
     return to_wire(body | {"toolspeak": extension} if extension else body)
 
 
+def _usual_parts(reply: Reply, beside: _Beside) -> list[JSONObject]:
+    """The parts of a reply of which nobody knows in which order it came."""
+    parts: list[JSONObject] = [{"text": reply.reasoning, "thought": True}] if reply.reasoning else []
+    carried = [part for opaque in reply.opaque if (part := beside.add(opaque)) is not None]
+    parts += _thoughts(carried, True)
+    if reply.text:
+        parts.append({"text": reply.text})
+    parts += _thoughts(carried, False)
+    parts += map(beside.call_part, reply.calls)
+    return parts
+
+
 def _thoughts(parts: Iterable[JSONObject], wanted: bool) -> list[JSONObject]:
-    return [part for part in parts if bool(part.get("thought")) == wanted]
+    return [part for part in parts if _thinks(part) == wanted]
 
 
 # ------------------------------------------------------------------------------------------------------ errors

@@ -171,9 +171,13 @@ class ReplyDecoder(ReplyReader):
         if is_object(call := part.get("functionCall")):
             self._call(call, without(part, "functionCall"))
         elif isinstance(text := part.get("text"), str):
-            self._add(ReasoningDelta if part.get("thought") else TextDelta, text)
-            if without(part, "text", "thought"):
-                self._emit(OpaqueSeen(Opaque(PART, {**part, "text": ""})))
+            make = ReasoningDelta if part.get("thought") else TextDelta
+            if not without(part, "text", "thought"):
+                self._add(make, text)
+                return
+            if text:  # not joined to what stands before it, for what it says besides is said of it alone
+                self._emit(make(text))
+            self._emit(OpaqueSeen(Opaque(PART, {**part, "text": ""})))
         elif part:
             self._emit(OpaqueSeen(Opaque(PART, part)))
 

@@ -82,7 +82,7 @@ LOSSES: tuple[Loss, ...] = (
     ),
     Loss("reply", "cut calls", "a call that was cut is announced in a stream and is no part of the response"),
     Loss("reply", "opaque parts", "those of other protocols, and unknown parts of a message, are not sent"),
-    Loss("reply", "order", "what was not streamed has its carried items first, then reasoning, text and calls"),
+    Loss("reply", "order", "is kept, unstreamed, for an upstream of this protocol; else reasoning, text, calls"),
     Loss("reply", "custom input", "the input of a custom tool is sent at its end, not as it comes"),
     Loss("reply", "logprobs", "are not read"),
 )

@@ -140,16 +140,21 @@ class ReplyEncoder:
             return b""
         if self._reason == "error":
             return b"".join(self._fail(Failure("the turn ended in an error")))
-        return b"".join(self._close(extension))
+        ends, response = self._end(extension)
+        return b"".join(ends) + self._event(f"response.{response['status']}", response=response)
 
-    def _close(self, extension: JSONObject | None) -> Iterator[bytes]:
-        yield from self._open()
+    def response(self, events: Sequence[Event], extension: JSONObject | None = None) -> JSONObject:
+        """The response that a stream of these events, which are all, would end with."""
+        self.encode(events)
+        return self._end(extension)[1]
+
+    def _end(self, extension: JSONObject | None) -> tuple[list[bytes], JSONObject]:
+        """The ends of what is open, and the response."""
         # A call that was begun and has no end was cut, whatever the upstream says; it is no part of the response.
         reason = "length" if self._reason not in DETAILS and self._cut() else self._reason
-        yield from self._shut("incomplete" if reason in DETAILS else "completed")
+        ends = [*self._open(), *self._shut("incomplete" if reason in DETAILS else "completed")]
         self._closed = True
-        response = self._maker.ended(self._output(), reason, self._usage, extension)
-        yield self._event(f"response.{response['status']}", response=response)
+        return ends, self._maker.ended(self._output(), reason, self._usage, extension)
 
     def _cut(self) -> bool:
         return any(call.kind == "function_call" for call in self._calls.values())
@@ -337,10 +342,23 @@ def _place(of: _Said | _Call) -> JSONObject:
 
 
 def encode_reply(
-    reply: Reply, request: Request, *, id: str, created: int, model: str, extension: JSONObject | None = None
+    reply: Reply,
+    request: Request,
+    *,
+    id: str,
+    created: int,
+    model: str,
+    extension: JSONObject | None = None,
+    events: Sequence[Event] = (),
 ) -> bytes:
-    """The answer to a client that did not ask for a stream; an error object when the turn broke."""
+    """The answer to a client that did not ask for a stream; an error object when the turn broke.
+
+    `events`: those that the reply was made of, where their order matters.
+    """
     if reply.failure is not None or reply.finish_reason == "error":
         return to_wire({"error": error_of(reply.failure or Failure("the turn ended in an error"))})
+    if events:
+        encoder = ReplyEncoder(request, id=id, created=created, model=model)
+        return to_wire(encoder.response(events, extension))
     maker = Maker(request, id, created, model)
     return to_wire(maker.ended(maker.output(reply), reply.finish_reason, reply.usage, extension))
