@@ -60,6 +60,23 @@ def test_show_prints_every_setting_and_with_origin_where_it_came_from(work: Path
     assert f'models.a:b.mode = "off"  # `{work / "toolspeak.toml"}`, models.`a:b`' in lines
 
 
+def test_show_for_a_model_tells_what_overrides_its_profile(work: Path):
+    (work / "toolspeak.toml").write_text(
+        '[models."cerebras:old"]\ncapability = "none"\nretries = 1\n[models.other]\ncapability = "openai"\n'
+        '[providers.cerebras]\ncapability = "openai"\nstreams = false\n'
+    )
+    lines = done("config", "show", "--origin", "--model", "cerebras:old").splitlines()
+    where = f"`{work / 'toolspeak.toml'}`"
+    assert [line for line in lines if line.startswith(("models.", "providers."))] == [
+        f'models.cerebras:old.capability = "none"  # {where}, models.`cerebras:old`',
+        f"providers.cerebras.streams = false  # {where}, providers.`cerebras`",
+    ]
+    assert f"retries = 1  # {where}, models.`cerebras:old`" in lines
+    stronger = done("config", "show", "--model", "cerebras:old", TOOLSPEAK_OVERRIDES="cerebras:old=advanced")
+    assert 'models.cerebras:old.capability = "advanced"\n' in stronger
+    assert '"none"' not in stronger
+
+
 def test_show_for_a_model_is_what_is_in_force_for_it(work: Path):
     (work / "toolspeak.toml").write_text('[models."a:b"]\nmode = "off"\n')
     shown = json.loads(done("config", "show", "--origin", "--json", "--model", "a:b"))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import tomllib
 from importlib.resources import files
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,12 +21,14 @@ from toolspeak.core.capability import (
     builtin_table,
     capabilities,
     checked,
+    hints_of,
     matching,
     override_model,
     override_provider,
     read_table,
     split_model,
 )
+from toolspeak.core.strategy import Settings
 from toolspeak.dialects.table import DIALECTS
 from toolspeak.errors import ConfigError
 
@@ -487,7 +490,17 @@ def test_the_table_that_comes_with_toolspeak_is_read_from_its_package():
 
 def test_words_for_what_is_allowed():
     assert allowed(dict[str, int]) == "a table"
-    assert allowed(int) == "a whole number that makes sense here"
+    assert allowed(int) == "a whole number"
+    assert allowed(hints_of(Profile)["max_stop"]) == "a whole number of at least 0"
+    assert allowed(hints_of(Settings)["retries"]) == "a whole number from 0 to 10"
+    assert allowed(Annotated[int, msgspec.Meta(le=3)]) == "a whole number"
+
+
+@pytest.mark.parametrize("retries", [99, -1])
+def test_a_number_out_of_its_range_is_refused_with_the_range(retries: int):
+    with pytest.raises(ConfigError, match="`retries` in here cannot be") as caught:
+        checked(Settings, {"retries": retries}, "here")
+    assert caught.value.hint == "use a whole number from 0 to 10"
 
 
 def test_long_values_are_shortened_in_errors():

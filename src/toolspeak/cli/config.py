@@ -47,7 +47,7 @@ def show(origin: bool, model: str, as_json: bool) -> None:
     with usage_errors():
         config = loaded()
         config.settings_for(model)  # a wrong dialect is found only now that plugins have brought theirs
-        settings = (*config.shown(model), *(() if model else config.tables()))
+        settings = (*config.shown(model), *(config.overriding(model) if model else config.tables()))
     if as_json:
         write_json({each.name: _with_origin(each) if origin else each.value for each in settings}, indent=2)
     else:

@@ -112,6 +112,16 @@ class Config:
             for name, value in fields.items()
         )
 
+    def overriding(self, model: str) -> tuple[Setting, ...]:
+        """What overrides the profile of a model, as it is in force, with its origin."""
+        found: dict[str, Setting] = {}
+        for layer in self._layers:
+            for table, row, fields in _scopes(layer, model, ""):
+                for name, value in _profiles({row: fields}).get(row, {}).items() if table else ():
+                    origin = layer.origin(name, table, row)
+                    found.setdefault(name, self._shown(f"{table}.{row}.{name}", value, origin, name))
+        return tuple(found.values())
+
     def check_dialects(self) -> None:
         """Look up every dialect that is named for a provider, a model or an upstream; once plugins are loaded.
 

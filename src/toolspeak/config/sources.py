@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from ..core.capability import allowed, hints_of
+from ..core.capability import bare, hints_of
 from ..core.model import JSONObject, JSONValue, Note, is_object
 from ..core.strategy import Settings
 from ..errors import ConfigError
@@ -87,7 +87,7 @@ def _from_text(text: str, kind: JSONValue) -> JSONValue:
         lower = text.strip().lower()
         return lower in _TRUE if lower in _TRUE + _FALSE else text
     digits = text.strip()
-    return int(digits) if allowed(kind) == allowed(int) and digits.isdecimal() and len(digits) < 10 else text
+    return int(digits) if bare(kind) is int and digits.isdecimal() and len(digits) < 10 else text
 
 
 def _overrides_in(text: str) -> dict[str, dict[str, JSONObject]]:

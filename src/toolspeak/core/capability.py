@@ -27,6 +27,7 @@ __all__ = [
     "Provider",
     "Table",
     "allowed",
+    "bare",
     "builtin_table",
     "capabilities",
     "checked",
@@ -219,15 +220,32 @@ def hints_of(kind: type[msgspec.Struct]) -> dict[str, JSONValue]:
     return get_type_hints(kind, include_extras=True)
 
 
+def bare(hint: JSONValue) -> JSONValue:
+    """The type without its bounds."""
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
+
+
 def allowed(hint: JSONValue) -> str:
-    """What a value of that type may be, in words."""
-    if get_origin(hint) is Annotated:
-        hint = get_args(hint)[0]
+    """What a value of that type may be, in words.
+
+    >>> allowed(Annotated[int, msgspec.Meta(ge=0, le=10)])
+    'a whole number from 0 to 10'
+    """
+    bounds = _bounds(hint)
+    hint = bare(hint)
     if get_origin(hint) is Literal:
         return "one of " + ", ".join(choice or '""' for choice in get_args(hint))
     if get_origin(hint) is tuple:
         return f"a list; each item: {allowed(get_args(hint)[0])}"
-    return {bool: "true or false", int: "a whole number that makes sense here", str: "a text"}.get(hint, "a table")
+    return {bool: "true or false", int: f"a whole number{bounds}", str: "a text"}.get(hint, "a table")
+
+
+def _bounds(hint: JSONValue) -> str:
+    """Between which numbers, in words; nothing where any will do."""
+    meta = next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, msgspec.Meta)), None)
+    if meta is None or meta.ge is None:
+        return ""
+    return f" of at least {meta.ge}" if meta.le is None else f" from {meta.ge} to {meta.le}"
 
 
 def _one_of(names: Iterable[str]) -> str:
