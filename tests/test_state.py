@@ -220,6 +220,16 @@ def test_writing_leaves_nothing_else_behind(path: Path):
     assert sorted(each.name for each in path.parent.iterdir()) == ["state.json", "state.json.lock"]
 
 
+def test_behind_a_link_the_file_is_written_and_the_link_stays(path: Path, tmp_path: Path):
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "elsewhere" / "link.json"
+    link.symlink_to(path)
+    FileState(link).put("a", 1)
+    assert link.is_symlink()
+    assert FileState(path).get("a") == 1
+    assert list(link.parent.iterdir()) == [link]  # who shares the file shares its lock
+
+
 def test_ended_values_leave_the_file(path: Path, clock: Hand):
     state = FileState(path, clock=clock)
     state.put("a", 1, ttl=1)

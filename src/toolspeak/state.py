@@ -169,7 +169,8 @@ class FileState:
     """
 
     def __init__(self, path: str | Path, clock: Clock = time.time, most: int = _MOST_IN_FILE) -> None:
-        self.path = Path(path)
+        # Behind a link the file is the one to replace, and the one whose neighbour is the lock of all who share it.
+        self.path = Path(os.path.realpath(path))
         self._name = str(self.path)
         self._clock = clock
         self._most = most
