@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 import toolspeak
+from toolspeak import errors
 
 MOST_NAMES = 40
 
@@ -22,6 +25,11 @@ def test_all_is_listed_by_dir():
 
 def test_the_surface_stays_small():
     assert len(toolspeak.__all__) <= MOST_NAMES
+
+
+@pytest.mark.parametrize("name", ["FormatError", "SchemaError", "UpstreamTimeout"])
+def test_errors_that_one_may_want_to_catch_are_found_without_being_listed(name: str):
+    assert getattr(toolspeak, name) is getattr(errors, name)
 
 
 def test_the_promised_names_are_there():

@@ -50,6 +50,15 @@ if TYPE_CHECKING:
     from .core.strategy import strategy
     from .dialects.table import render_calls
     from .errors import ConfigError, ModelError, ToolChoiceError, ToolspeakError, UpstreamError, UsageError
+    from .errors import (
+        FormatError as FormatError,
+    )
+    from .errors import (
+        SchemaError as SchemaError,
+    )
+    from .errors import (
+        UpstreamTimeout as UpstreamTimeout,
+    )
     from .tools.functions import tool
     from .upstreams.scripted import Scripted
 
@@ -98,7 +107,7 @@ __all__ = [
     "tool",
 ]
 
-#: Where each public name lives; three events of the engine's that few need are not listed, but found.
+#: Where each public name lives; events and errors that few need by name are not listed, but found.
 _HOMES = {
     ".agent": "Agent AsyncAgent",
     ".client": "AsyncClient Client",
@@ -111,7 +120,10 @@ _HOMES = {
     ".core.reader": "Scanner parse",
     ".core.strategy": "strategy",
     ".dialects.table": "render_calls",
-    ".errors": "ConfigError ModelError ToolChoiceError ToolspeakError UpstreamError UsageError",
+    ".errors": (
+        "ConfigError FormatError ModelError SchemaError ToolChoiceError ToolspeakError UpstreamError UpstreamTimeout "
+        "UsageError"
+    ),
     ".tools.functions": "tool",
     ".upstreams.scripted": "Scripted",
 }
