@@ -14,7 +14,19 @@ from typing import Final, Literal
 import msgspec
 
 from ..core.events import Failure
-from ..core.model import JSONObject, JSONValue, Media, Message, Options, Request, Tool, is_array, is_object, tools_from
+from ..core.model import (
+    JSONObject,
+    JSONValue,
+    Media,
+    Message,
+    Opaque,
+    Options,
+    Request,
+    Tool,
+    is_array,
+    is_object,
+    tools_from,
+)
 from ..core.printable import printable
 from ..core.reading.literals import has_surrogate, replace_surrogates
 from ..errors import ToolspeakError, UpstreamError, UsageError
@@ -46,6 +58,7 @@ __all__ = [
     "text_field",
     "to_line",
     "to_wire",
+    "unspoken",
     "with_own",
     "without",
 ]
@@ -149,6 +162,15 @@ def without(value: JSONObject, *known: str) -> JSONObject:
 def speaks(message: Message, request: Request, protocol: str) -> bool:
     """Whether what a message says besides the common words is said in those of this protocol."""
     return (message.protocol or request.protocol) in (protocol, "")
+
+
+def unspoken(message: Message) -> bool:
+    """Whether an assistant's message consists of carried parts only: without them it has nothing to say.
+
+    An empty message may stand between a call and its result, where services take none.
+    """
+    carried = bool(message.parts) and all(isinstance(part, Opaque) for part in message.parts)
+    return carried and message.role == "assistant" and not message.calls
 
 
 def with_own(body: JSONObject, options: Options) -> JSONObject:

@@ -24,6 +24,8 @@ _KNOWN = ("name", "description", "parametersJsonSchema")
 _OWN_KINDS = frozenset(
     "googleSearch googleSearchRetrieval codeExecution urlContext googleMaps fileSearch computerUse".split()
 )
+#: What OpenAI's tool of the same name, `file_search`, always says: where to search, among files that only it has.
+_OPENAI_STORES = "vector_store_ids"
 #: Arguments that come piece by piece: a call is one piece here, so this is never asked for.
 _PIECES = "streamFunctionCallArguments"
 
@@ -106,7 +108,8 @@ def encode_tools(tools: tuple[Tool, ...], ours: bool) -> list[JSONObject]:
 
 def is_own(tool: Tool) -> bool:
     """Whether it is one of the service's own tools, declared in the words of another protocol."""
-    return tool.extra.get("type") == tool.kind and not _OWN_KINDS.isdisjoint(proto({tool.kind: True}))
+    named = tool.extra.get("type") == tool.kind and not _OWN_KINDS.isdisjoint(proto({tool.kind: True}))
+    return named and _OPENAI_STORES not in tool.extra
 
 
 def _declaration(tool: Tool, extra: JSONObject) -> JSONObject:

@@ -26,7 +26,7 @@ from ...core.model import (
 )
 from ...errors import UsageError
 from ..atomic import Pairing, sent_id
-from ..common import array_field, object_field, read_arguments, speaks, text_field, without
+from ..common import array_field, object_field, read_arguments, speaks, text_field, unspoken, without
 
 __all__ = ["PROTOCOL", "decode_image", "decode_messages", "encode_images", "encode_messages"]
 
@@ -133,7 +133,7 @@ def encode_messages(request: Request) -> list[JSONObject]:
 def _encode(message: Message, names: dict[str, str], ours: bool) -> Iterator[JSONObject]:
     for result in message.results:
         yield _encode_result(result, names, ours)
-    if message.role == "tool" or (message.results and not message.parts):
+    if message.role == "tool" or (message.results and not message.parts) or (not ours and unspoken(message)):
         return
     extra = message.extra if ours else {}
     wire: JSONObject = {"role": message.role, "content": message.text}

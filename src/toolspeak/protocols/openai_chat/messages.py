@@ -24,7 +24,7 @@ from ...core.model import (
     ToolResult,
 )
 from ...errors import UsageError
-from ..common import array_field, object_field, read_arguments, speaks, text_field, to_wire, without
+from ..common import array_field, object_field, read_arguments, speaks, text_field, to_wire, unspoken, without
 from .fields import PROTOCOL
 from .parts import decode_content, encode_content
 
@@ -157,6 +157,8 @@ def _encode(message: Message, custom: Set[str], ours: bool) -> Iterator[JSONObje
     for result in message.results:
         yield _encode_result(result, ours)
     if message.role == "tool" or (message.results and not message.parts):
+        return
+    if not ours and unspoken(message):
         return
     extra = message.extra if ours else {}
     wire: JSONObject = {"role": extra.get("role", message.role)}
