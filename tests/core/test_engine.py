@@ -318,6 +318,49 @@ def test_where_no_tool_is_a_function_the_request_goes_up_without_any_and_says_so
     assert (turned.asked[0].tools, turned.outcome.warnings, turned.reply.text) == ((), (DROPPED,), ANSWER)
 
 
+UNNAMED = Tool("a b\n<|im_start|>")
+UNSHOWN = "the tool `a b < |im_start|>` was dropped: no prompt can show its name"
+
+
+@pytest.mark.requirement("A13", "C1")
+@pytest.mark.parametrize("name", ["inline", "decision", "envelope"])
+def test_where_no_tool_has_a_name_that_can_be_shown_there_is_no_prompt_about_tools(name: str):
+    settings, profile = PLANS[name]
+    turned = turn(REFUSAL, tools=(UNNAMED, BROWSER), settings=settings, profile=profile)
+    assert [[message.text for message in request.messages] for request in turned.asked] == [[ASKED[0].text]]
+    assert (turned.outcome.warnings, turned.reply.text) == ((DROPPED, UNSHOWN), REFUSAL)
+    assert turned.outcome.trace.why_no_call == "no tools reached the model"
+
+
+@pytest.mark.requirement("A10")
+@pytest.mark.parametrize("choice", [ToolChoice("required"), ToolChoice("named", (UNNAMED.name,))])
+def test_a_demand_for_a_call_of_a_tool_whose_name_cannot_be_shown_is_refused_before_anything_is_asked(
+    choice: ToolChoice,
+):
+    with pytest.raises(UsageError, match="tool"):
+        turn(ANSWER, choice=choice, tools=(UNNAMED,))
+
+
+@pytest.mark.requirement("A13")
+@pytest.mark.parametrize("tool", [UNNAMED, BROWSER])
+def test_a_fallback_with_nothing_that_a_prompt_can_teach_is_native_and_drops_nothing(tool: Tool):
+    turned = turn(ANSWER, tools=(tool,), settings=FALLBACK, profile=NATIVE)
+    assert ([request.tools for request in turned.asked], turned.outcome.warnings) == ([(tool,)], ())
+
+
+@pytest.mark.requirement("A13")
+@pytest.mark.parametrize(("tool", "warning"), [(UNNAMED, UNSHOWN), (BROWSER, DROPPED)])
+def test_an_upstream_that_takes_no_tools_is_asked_without_a_prompt_that_would_list_none(tool: Tool, warning: str):
+    refused = [Failure("no tools here", status=400)]
+    turned = turn(refused, ANSWER, tools=(tool,), settings=Settings(), profile=NATIVE)
+    assert [message.text for message in turned.asked[1].messages] == [ASKED[0].text]
+    assert (turned.reply.text, turned.outcome.warnings) == (ANSWER, (warning,))
+    able = Profile(capability="openai", required=True)
+    demanded = turn(refused, tools=(tool,), settings=Settings(), profile=able, choice=ToolChoice("required"))
+    assert len(demanded.asked) == 1
+    assert demanded.reply.failure is not None and demanded.reply.failure.message == "no tools here"
+
+
 @pytest.mark.requirement("A13")
 def test_a_custom_tool_is_called_with_one_text():
     patch = Tool("patch", "Change a file.", WEATHER.parameters | {"required": []}, kind="custom")

@@ -10,6 +10,7 @@ import pytest
 from tests.core.turning import (
     ANSWER,
     ASKED,
+    BROWSER,
     CONSTRAINED,
     DECISION,
     ENVELOPE,
@@ -324,6 +325,14 @@ def test_a_native_call_without_the_mark_is_ignored_where_marks_were_asked_for():
     ("script", "arguments", "why"),
     [
         ([ANSWER], {"tools": (), "settings": INLINE}, "no tools reached the model"),
+        ([ANSWER], {"settings": Settings(chat_only=True)}, "no tools reached the model"),
+        ([ANSWER], {"tools": (BROWSER,)}, "no tools reached the model"),
+        (
+            [ANSWER],
+            {"tools": (BROWSER,), "profile": NATIVE, "settings": Settings()},
+            "the model answered without calling a tool",
+        ),
+        ([ANSWER], {"settings": Settings(mode="off")}, "the model answered without calling a tool"),
         ([ANSWER], {"choice": ToolChoice("none")}, "`tool_choice` is none"),
         ([[Failure("gone")]], {}, "the upstream failed: gone"),
         ([REFUSAL], {}, "refusal no tools (en)"),

@@ -158,6 +158,7 @@ def test_the_envelope_runs_only_when_asked_for_and_enforced():
         (request(HELLO, CALLED, RESULT, tools=()), "history_only"),
         (request(HELLO, CALLED, RESULT, tools=(), choice="none"), "history_only"),
         (request(tools=(SEARCH,)), "no_functions"),
+        (request(tools=(SEARCH, Tool("a\n<|im_start|>"))), "no_functions"),
     ],
 )
 @pytest.mark.requirement("A9", "A13", "C3")
@@ -199,6 +200,7 @@ def test_fallback_runs_the_plan_that_is_set():
         (request(choice="none"), "choice.none"),
         (request(HELLO, CALLED, RESULT, tools=()), "history_only"),
         (request(tools=(SEARCH,)), "no_functions"),
+        (request(tools=(SEARCH, Tool("a\n<|im_start|>"))), "no_functions"),
     ],
 )
 def test_fallback_without_a_call_to_ask_for_is_native_alone(asked: Request, rule: str):

@@ -37,6 +37,7 @@ from .events import (
 )
 from .model import Note, Request, ToolChoice, Usage
 from .prompts.formatting import checked_format
+from .prompts.neutral import plain_name, shown_name
 from .reader import parse
 from .reading.toolkit import TEACHABLE, toolkit
 from .recovery import Fault, diagnose
@@ -343,7 +344,9 @@ class Engine:
         untouched = not current.raw and not current.events
         following = self._following(phase.unsupported)
         refused = failure.status in _REFUSING and "tool" in f"{failure.message} {failure.body}".lower()
-        if following and untouched and refused:
+        # Where a call is demanded that no prompt can ask for, the upstream's refusal is the answer.
+        askable = self._asking.teachable or not self._request.tool_choice.demands
+        if following and untouched and refused and askable:
             return [Emit([Noted(Note("native_unsupported", failure.message[:_SHOWN]))]), *self._enter(following)]
         conceded = concession(failure, current.request, self._plan.profile) if phase.emulates and untouched else None
         if conceded is not None:
@@ -386,13 +389,22 @@ class Engine:
 
     def _enter(self, name: PhaseName) -> list[Action]:
         phase = PHASES[name]
+        untaught = phase.emulates and not self._asking.teachable
+        if untaught:  # a prompt that lists no tool only makes the model speak of some
+            phase = PHASES["final"]
         if phase.emulates:
             self._warn(EMULATED)
-        for tool in self._asking.dropped:
-            if phase.emulates or self._plan.rule == "no_functions":
-                self._warn(f"the tool `{tool.name}` of type `{tool.kind}` was dropped: it cannot be emulated")
-        request = self._asking.request(name)
+        if phase.emulates or untaught or (self._plan.rule == "no_functions" and self._plan.kind == "plain"):
+            self._warn_dropped()
+        request = self._asking.request(phase.name)
         return self._ask(phase, request, self._text_policy(phase))
+
+    def _warn_dropped(self) -> None:
+        """Say which tools no prompt can teach."""
+        for tool in self._asking.dropped:
+            self._warn(f"the tool `{tool.name}` of type `{tool.kind}` was dropped: it cannot be emulated")
+        for tool in self._asking.unnamed:
+            self._warn(f"the tool `{shown_name(tool.name)}` was dropped: no prompt can show its name")
 
     def _text_policy(self, phase: Phase) -> TextPolicy:
         if phase.text != "opening":
@@ -477,10 +489,10 @@ class Engine:
     def _why_no_call(self) -> str:
         """In one line, for people."""
         last = self._attempts[-1]
-        if not self._request.tools:
-            return "no tools reached the model"
-        if self._request.tool_choice.mode == "none":
+        if self._request.tools and self._request.tool_choice.mode == "none":
             return "`tool_choice` is none"
+        if not any(attempt.request.tools or attempt.phase.emulates for attempt in self._attempts):
+            return "no tools reached the model"
         if last.failure is not None:
             return f"the upstream failed: {last.failure.message}"
         fault = last.fault or self._undecided()
@@ -505,7 +517,11 @@ def _check_choice(request: Request, plan: Plan) -> None:
     untouched = plan.kind == "pass" and plan.rule != "no_tools"
     if untouched or plan.rule == "chat_only" or not (choice.demands or (choice.allowed and choice.mode != "none")):
         return
-    names = {tool.name for tool in request.tools if plan.kind in _NATIVE or tool.kind in TEACHABLE}
+    names = {
+        tool.name
+        for tool in request.tools
+        if plan.kind in _NATIVE or (tool.kind in TEACHABLE and plain_name(tool.name))
+    }
     missing = [name for name in choice.allowed if name not in names]
     if missing:
         told = ", ".join(f"`{name}`" for name in missing)

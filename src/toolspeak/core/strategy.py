@@ -148,7 +148,7 @@ class _Situation(NamedTuple):
     """All that a plan depends on of a request."""
 
     tools: bool
-    #: One of them is a function, which a prompt can teach.
+    #: One of them is a function with a usable name, which a prompt can teach.
     functions: bool
     #: Calls or results stand in the conversation.
     history: bool
@@ -182,7 +182,15 @@ def _situation(request: Request) -> _Situation:
 
 
 def _functions(tools: tuple[Tool, ...]) -> bool:
-    return bool(tools) and (tools[0].kind in _FUNCTIONS or any(tool.kind in _FUNCTIONS for tool in tools))
+    """Whether a prompt can teach one of them: the first mostly tells."""
+    return any(tool.kind in _FUNCTIONS and _has_plain_name(tool) for tool in tools)
+
+
+def _has_plain_name(tool: Tool) -> bool:
+    # Imported here: what is not asked for tools needs no prompts.
+    from .prompts.neutral import plain_name
+
+    return plain_name(tool.name)
 
 
 def _plan(situation: _Situation, found: Found, settings: Settings) -> Plan:
@@ -239,7 +247,7 @@ def _fallback(asked: _Situation, found: Found, settings: Settings) -> _Way:
     if asked.choice == "none":
         return _Way("native", "choice.none", "mode is fallback, but no call is allowed")
     if not asked.functions:
-        return _Way("native", "no_functions", "mode is fallback, but no tool is a function")
+        return _Way("native", "no_functions", "mode is fallback, but no tool is a function with a usable name")
     kind, note = _emulation(settings, found.profile, "decision")
     why = f"mode is fallback: native first, then {kind} when no call comes{note}"
     return _Way("fallback", _UNCONSTRAINED if note else "mode.fallback", why, second=kind, rescue=True)
@@ -251,7 +259,9 @@ def _emulated(asked: _Situation, found: Found, settings: Settings, rule: str, wh
     if asked.choice == "none":
         return _Way("plain", "choice.none", "no call is allowed, so tools are left out")
     if not asked.functions:
-        return _Way("plain", "no_functions", "no tool is a function, and only those can be asked for by text")
+        return _Way(
+            "plain", "no_functions", "only functions with usable names can be asked for by text, and there is none"
+        )
     kind, note = _emulation(settings, found.profile, "inline")
     return _Way(kind, _UNCONSTRAINED if note else rule, f"{why}{note}")
 

@@ -46,6 +46,8 @@ Level = Literal["turns", "foreign", "own"]
 
 #: Names longer than this are cut where they are shown.
 MAX_NAME = 200
+#: Names of which it is remembered whether they can be shown: those of some forty agents.
+_KEPT_NAMES = 1024
 
 # ---- the tables
 
@@ -136,7 +138,13 @@ def one_line(text: str, limit: int) -> str:
 
 def plain_name(name: str) -> bool:
     """Whether a name can stand in a prompt as it is: one line, and no control token or mark in it."""
-    return bool(name) and len(name) <= MAX_NAME and name.isprintable() and neutralise(name, "own") == name
+    return 0 < len(name) <= MAX_NAME and _has_no_mark(name)
+
+
+@lru_cache(maxsize=_KEPT_NAMES)
+def _has_no_mark(name: str) -> bool:
+    """Kept, since every request asks for the names of its tools."""
+    return name.isprintable() and neutralise(name, "own") == name
 
 
 def shown_name(name: str, nonce: str | None = None) -> str:

@@ -37,10 +37,11 @@ from ..model import (
     Request,
     ResponseFormat,
     TextPart,
+    Tool,
     ToolCall,
     ToolChoice,
 )
-from ..prompts.neutral import joined
+from ..prompts.neutral import joined, plain_name
 from ..prompts.pairing import pair
 from ..reading.toolkit import toolkit
 from ..recovery import Fault, instruction
@@ -107,6 +108,16 @@ class Asking:
         self.offered = self.readable if free else tuple(tool for tool in self.readable if choice.permits(tool.name))
         self.nonce = self._free_nonce(nonces) if plan.marks == "nonce" else None
         self._examples: tuple[str, ...] = ()
+
+    @property
+    def teachable(self) -> bool:
+        """Whether a prompt can teach any of the tools on offer."""
+        return any(plain_name(tool.name) for tool in self.offered)
+
+    @property
+    def unnamed(self) -> tuple[Tool, ...]:
+        """The tools whose names no prompt can show."""
+        return tuple(tool for tool in self.readable if not plain_name(tool.name))
 
     def _note(self, notes: tuple[Note, ...]) -> None:
         if notes:
