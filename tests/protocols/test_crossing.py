@@ -77,3 +77,52 @@ def test_nothing_stands_between_a_call_and_its_result(name: str, between: dict[s
 def test_what_a_user_showed_and_cannot_be_sent_leaves_an_empty_message(name: str):
     request = responses({"role": "user", "content": [{"type": "hologram"}]})
     assert sent(request, name)["messages"][1] == {"role": "user", "content": ""}
+
+
+# ------------------------------------------------------------------------------------------- how far to cache
+
+MARK = {"cache_control": {"type": "ephemeral"}}
+ASSISTANT = {"role": "assistant", "content": None, "tool_calls": [{"id": "a", "function": {"name": "f"}}]}
+
+
+def block(**said: Any) -> dict[str, Any]:
+    return {**said, **MARK}
+
+
+@pytest.mark.requirement("G3")
+def test_a_mark_on_a_message_is_sent_to_anthropic_on_its_last_block():
+    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    request = chat({"role": "user", "content": parts, **MARK}, {**ASSISTANT, **MARK})
+    _, user, assistant = sent(request, "anthropic")["messages"]
+    assert user == {"role": "user", "content": [parts[0], block(**parts[1])]}
+    assert assistant["content"] == [block(type="tool_use", id="a", name="f", input={})]
+    assert assistant.keys() == {"role", "content"}
+
+
+@pytest.mark.requirement("G3")
+def test_a_mark_on_a_system_message_is_sent_to_anthropic_on_its_text():
+    rules = {"role": "system", "content": "Be brief.", **MARK}
+    request = openai_chat.decode_request({"model": "m", "messages": [rules, USER]})
+    assert sent(request, "anthropic")["system"] == [block(type="text", text="Be brief.")]
+    assert sent(request, "openai_chat")["messages"][0] == rules
+
+
+@pytest.mark.requirement("G3")
+def test_a_mark_on_a_text_of_a_result_is_kept():
+    result = {"role": "tool", "tool_call_id": "a", "content": [block(type="text", text="1")]}
+    request = chat(ASSISTANT, result)
+    assert sent(request, "openai_chat")["messages"][2] == result
+    expected = block(type="tool_result", tool_use_id="a", content="1")
+    assert sent(request, "anthropic")["messages"][2]["content"] == [expected]
+
+
+@pytest.mark.requirement("G3")
+def test_a_mark_on_a_picture_is_kept():
+    shown = {"type": "image_url", "image_url": {"url": "https://x/y.png"}, **MARK}
+    (picture,) = sent(chat({"role": "user", "content": [shown]}), "anthropic")["messages"][1]["content"]
+    assert picture == block(type="image", source={"type": "url", "url": "https://x/y.png"})
+
+
+def test_a_message_of_nothing_carries_no_mark():
+    request = chat({"role": "assistant", "content": "", **MARK})
+    assert sent(request, "anthropic")["messages"] == [USER]

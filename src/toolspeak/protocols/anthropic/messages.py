@@ -169,7 +169,8 @@ def encode_messages(messages: Sequence[Message], sending: Sending) -> tuple[JSON
     wire: list[JSONObject] = []
     answering = False
     for message, blocks in filled[first:]:
-        beside = sending.by(message).extra(message.extra)
+        spoken = sending.by(message)
+        beside = spoken.extra(message.extra) if spoken.ours else {}
         answers = message.role == "tool" or (message.role == "user" and all(map(_is_result, blocks)))
         if answers and answering and not beside:
             wire[-1]["content"] = [*_listed(wire[-1]["content"]), *blocks]  # all results of a turn stand together
@@ -231,7 +232,10 @@ def _encode_blocks(message: Message, sending: Sending) -> list[JSONObject]:
     if not isinstance(order, str) or Counter(order) != Counter(usual):  # the message was changed since
         order = usual
     queues = {kind: iter(blocks) for kind, blocks in made.items()}
-    return [block for kind in order if (block := next(queues[kind])) is not None]
+    blocks = [block for kind in order if (block := next(queues[kind])) is not None]
+    if blocks and not sending.ours:  # elsewhere a whole message may carry a mark, here only a block
+        blocks[-1] = {**sending.extra(message.extra), **blocks[-1]}
+    return blocks
 
 
 def _encode_call(call: ToolCall, beside: JSONObject, sending: Sending) -> JSONObject:

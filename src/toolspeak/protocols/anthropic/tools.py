@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ...core.model import BESIDE, JSONObject, JSONValue, Request, Tool, ToolChoice, is_array, is_object
+from ...core.model import JSONObject, JSONValue, Request, Tool, ToolChoice, is_array, is_object
 from ...errors import UsageError
 from ..common import array_field, bool_field, object_field, text_field, without
 from ..kept_tools import kept_tools
@@ -105,9 +105,7 @@ def _encode_tool(tool: Tool, sending: Sending) -> JSONObject | None:
     if tool.description:
         wire["description"] = tool.description
     wire["input_schema"] = tool.parameters if sending.native and is_object(tool.parameters) else _schema(tool, sending)
-    beside = tool.extra.get(BESIDE)  # of chat completions: what stands there is not the function's
-    marked = sending.extra(beside) if not sending.ours and is_object(beside) else {}
-    return {**wire, **marked, **sending.extra(tool.extra)}
+    return {**wire, **sending.extra(tool.extra)}
 
 
 def _schema(tool: Tool, sending: Sending) -> JSONObject:

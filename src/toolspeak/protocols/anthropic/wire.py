@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from typing import Final
 
-from ...core.model import JSONObject, Message, Note
+from ...core.model import BESIDE, JSONObject, Message, Note, is_object
 
 __all__ = ["CACHE_CONTROL", "INLINE", "LAYOUT", "MARKS", "ORDER", "PROTOCOL", "USES", "Sending"]
 
@@ -69,7 +69,9 @@ class Sending:
         """What goes to the wire of an `extra`: all of ours but our marks; of another protocol's the common word."""
         if self.ours:
             return {key: value for key, value in extra.items() if key not in MARKS}
-        return {CACHE_CONTROL: extra[CACHE_CONTROL]} if CACHE_CONTROL in extra else {}
+        beside = extra.get(BESIDE)  # chat completions put there what stands outside of the thing itself
+        said = {**beside, **extra} if is_object(beside) else extra
+        return {CACHE_CONTROL: said[CACHE_CONTROL]} if CACHE_CONTROL in said else {}
 
     def id(self, given: str, of: str) -> str:
         """The id of a call, or of the call that a result answers, in the shape that the service takes."""

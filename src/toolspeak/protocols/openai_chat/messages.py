@@ -2,8 +2,9 @@
 
 What has no place in a `Message` is kept in its `extra` under these names: `role` (developer), `reasoning_field` (the
 field the reasoning stood in), `tool_calls` (by position: what a call says besides, and its arguments where they are no
-JSON object), everything else under its own name. Old function calls become tool calls with ids of their own.
-Above: `openai_chat.request`. Below: `openai_chat.parts`.
+JSON object), `beside` (of a result: what its texts say besides), everything else under its own name. Old function
+calls become tool calls with ids of their own. Above: `openai_chat.request`. Below:
+`openai_chat.parts`.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Set
 
 from ...core.model import (
+    BESIDE,
     JSONObject,
     JSONValue,
-    Media,
     Message,
     Note,
-    Opaque,
+    Part,
     Request,
     Role,
     TextPart,
@@ -105,8 +106,15 @@ def _result(value: JSONObject, path: str, ids: _OldIds) -> ToolResult:
         "".join(part.text for part in parts if isinstance(part, TextPart)),
         text_field(value.get("name"), f"{path}.name"),
         parts=tuple(part for part in parts if not isinstance(part, TextPart)),
-        extra=without(value, *_RESULT_KNOWN),
+        extra=_result_extra(value, parts),
     )
+
+
+def _result_extra(value: JSONObject, parts: Iterable[Part]) -> JSONObject:
+    """What a result says besides, and what its texts do, as how far to cache."""
+    extra = without(value, *_RESULT_KNOWN, BESIDE)
+    beside = {key: said for part in parts if isinstance(part, TextPart) for key, said in part.extra.items()}
+    return {**extra, BESIDE: beside} if beside else extra
 
 
 def _calls(value: JSONObject, path: str, ids: _OldIds) -> tuple[tuple[ToolCall, ...], JSONObject]:
@@ -178,7 +186,9 @@ def _encode(message: Message, custom: Set[str], ours: bool) -> Iterator[JSONObje
 
 
 def _encode_result(result: ToolResult, ours: bool) -> JSONObject:
-    texts: tuple[TextPart | Media | Opaque, ...] = (TextPart(result.content),) if result.content else ()
+    extra = result.extra if ours else {}
+    beside = extra.get(BESIDE, {})
+    texts: tuple[Part, ...] = (TextPart(result.content, beside),) if result.content else ()
     wire: JSONObject = {
         "role": "tool",
         "tool_call_id": result.id,
@@ -186,7 +196,7 @@ def _encode_result(result: ToolResult, ours: bool) -> JSONObject:
     }
     if result.name:
         wire["name"] = result.name
-    return {**wire, **result.extra} if ours else wire
+    return {**wire, **without(extra, BESIDE)}
 
 
 def _encode_call(call: ToolCall, beside: JSONObject, custom: Set[str]) -> JSONObject:
