@@ -17,11 +17,12 @@ from toolspeak.core.events import (
     CallStart,
     Event,
     Noted,
+    OpaqueSeen,
     ReasoningDelta,
     TextDelta,
     fold,
 )
-from toolspeak.core.model import Note, ToolChoice
+from toolspeak.core.model import Note, Opaque, ToolChoice
 from toolspeak.core.turns.gate import Gate, TextPolicy
 
 pytestmark = pytest.mark.requirement("B11")
@@ -65,6 +66,60 @@ def test_an_ordinary_answer_flows_at_once():
     assert passing.take([TextDelta("The weather ")]) == [TextDelta("The weather ")]
     assert passing.take([TextDelta("is fine.")]) == [TextDelta("is fine.")]
     assert passing.text_left
+
+
+PART = OpaqueSeen(Opaque("signature", "S1"))
+
+
+@pytest.mark.parametrize("policy", ["opening", "until_call"])
+def test_what_stands_behind_a_held_text_does_not_overtake_it(policy: TextPolicy):
+    passing = gate(text=policy)
+    assert passing.take([PART, TextDelta("I'm "), TextDelta("sorry"), PART, ReasoningDelta("hm")]) == [PART]
+    assert passing.take([TextDelta(", but"), PART]) == []
+    held = [TextDelta("I'm sorry"), PART, ReasoningDelta("hm"), TextDelta(", but"), PART]
+    assert passing.take(call("f", "{}", own="a")) == [*held, *call("f", "{}", own="a")]
+    assert passing.take([PART]) == [PART]
+
+
+def test_what_stands_behind_a_text_goes_with_it_when_it_turns_out_to_be_none_to_hold():
+    passing = gate()
+    assert passing.take([TextDelta("I'm sorry"), PART]) == []
+    assert passing.take([TextDelta(" for the wait.")]) == [TextDelta("I'm sorry"), PART, TextDelta(" for the wait.")]
+
+
+def test_white_space_keeps_nothing_waiting():
+    passing = gate()
+    assert passing.take([TextDelta("\n"), ReasoningDelta("hm"), PART]) == [ReasoningDelta("hm"), PART]
+    assert passing.release() == [TextDelta("\n")]
+    assert not passing.text_left
+
+
+def test_what_stands_behind_a_text_that_is_thrown_away_goes_with_it():
+    passing = gate()
+    passing.take([TextDelta(REFUSAL), PART])
+    passing.begin("opening")
+    assert passing.release() == []
+
+
+def test_the_answer_before_can_still_be_let_go_with_what_stands_in_it():
+    passing = gate()
+    passing.take([TextDelta(REFUSAL), PART])
+    passing.begin("opening")
+    passing.take([TextDelta("I'm")])
+    assert passing.release(REFUSAL) == [TextDelta(REFUSAL), PART]
+
+
+def test_a_text_in_place_of_the_held_one_stands_where_that_began():
+    passing = gate(text="until_call")
+    passing.take([TextDelta("a"), PART, TextDelta("b")])
+    assert passing.release("ab!") == [TextDelta("ab!"), PART]
+    passing.begin("until_call")
+    assert passing.release("") == []
+
+
+def test_parts_pass_where_a_call_does_not_let_the_text_go():
+    passing = gate(text="to_end")
+    assert passing.take([TextDelta("a"), PART]) == [PART]
 
 
 def test_an_opening_that_may_be_a_refusal_is_held_and_dropped_when_it_is_asked_again():

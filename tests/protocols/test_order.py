@@ -50,8 +50,7 @@ ANTHROPIC: list[dict[str, Any]] = [
 ]
 GEMINI: list[dict[str, Any]] = [
     {"text": "one", "thought": True},
-    {"text": "Hello "},
-    {"text": "world", "thoughtSignature": "cw=="},
+    {"text": "Hello world", "thoughtSignature": "cw=="},
     {"text": " again"},
     {"executableCode": {"language": "PYTHON", "code": "1"}, "thoughtSignature": "ZQ=="},
     {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
@@ -129,11 +128,15 @@ def content(protocol: str, *events: Event) -> Any:
     return ANSWERS[protocol][2](json.loads(whole(protocol, events)))
 
 
+def decoded(protocol: str, answer: Any) -> list[Event]:
+    decoder = import_module(f"toolspeak.protocols.{protocol}").ReplyDecoder(stream=False)
+    return decoder.feed(json.dumps(answer).encode()) + decoder.close()
+
+
 @pytest.mark.parametrize("protocol", ANSWERS)
 def test_what_the_upstream_said_is_told_in_its_order_and_fits_the_types_of_the_sdk(protocol: str):
     said, answer, content_in, validate = ANSWERS[protocol]
-    decoder = import_module(f"toolspeak.protocols.{protocol}").ReplyDecoder(stream=False)
-    data = whole(protocol, decoder.feed(json.dumps(answer(said)).encode()) + decoder.close())
+    data = whole(protocol, decoded(protocol, answer(said)))
     assert content_in(json.loads(data)) == said
     validate(data)
 
@@ -188,6 +191,11 @@ def test_a_signature_of_gemini_is_not_joined_to_what_it_does_not_sign():
     signature = {"text": "", "thoughtSignature": "cw=="}
     found = content("gemini", ReasoningDelta("a"), OpaqueSeen(Opaque("gemini_part", signature)), Finish("stop"))
     assert found == [{"text": "a", "thought": True}, signature]
+
+
+def test_a_signed_text_of_gemini_is_not_joined_to_the_one_before_it():
+    parts = [{"text": "Hello "}, {"text": "world", "thoughtSignature": "cw=="}]
+    assert content("gemini", *decoded("gemini", gemini_answer(parts))) == parts
 
 
 def test_pieces_of_a_text_of_gemini_are_one_part():

@@ -92,6 +92,20 @@ def test_a_signed_text_of_gemini_goes_back_before_the_call():
     assert [part.get("text") for part in sent] == ["I look.", "", None]
 
 
+def test_thoughts_of_gemini_and_what_stands_behind_a_call_go_back_in_their_places():
+    parts = [
+        {"text": "one", "thought": True},
+        {"text": "Hm."},
+        {"text": "two", "thought": True, "thoughtSignature": "dHdv"},
+        {"text": "three", "thought": True},
+        {"functionCall": {"name": "look", "args": {}, "id": "f1"}, "thoughtSignature": "c2ln"},
+        {"futurePart": {"x": 1}},
+        {"text": "", "thoughtSignature": "ZW5k"},
+    ]
+    answer = {"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}
+    assert sent_back("gemini", answer)["contents"][1]["parts"] == parts
+
+
 def test_encrypted_reasoning_goes_back_to_responses_before_what_it_led_to():
     one, two = ({"type": "reasoning", "id": f"rs_{at}", "summary": [], "encrypted_content": "x"} for at in (1, 2))
     call = {"type": "function_call", "id": "fc", "call_id": "c1", "name": "look", "arguments": "{}"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -46,10 +46,11 @@ def answered(face: str, upstream: str, *answers: Any, settings: Settings = NATIV
     return run(talk())
 
 
+@pytest.mark.parametrize("mode", ["off", "fallback"])
 @pytest.mark.parametrize("protocol", ANSWERS)
-def test_a_client_of_the_same_protocol_gets_every_part_in_its_place(protocol: str):
+def test_a_client_of_the_same_protocol_gets_every_part_in_its_place(protocol: str, mode: Literal["off", "fallback"]):
     said, answer, content_in, _ = ANSWERS[protocol]
-    found = content_in(answered(protocol, protocol, answer(said)))
+    found = content_in(answered(protocol, protocol, answer(said), settings=Settings(mode=mode)))
     ours = protocol == "openai_responses"  # ids of messages and calls are the server's own
     assert [_named(part, ours) for part in found] == [_named(part, ours) for part in said]
 

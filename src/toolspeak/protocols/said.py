@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from ..core.events import CallStart, Event, OpaqueSeen, Reply, TextDelta
+from ..core.events import CallStart, Event, OpaqueSeen, ReasoningDelta, Reply, TextDelta
 from ..core.model import JSONObject, Media, Message, Opaque, Part, TextPart, ToolCall, is_array, is_object
 from .anthropic import blocks as anthropic_blocks
 from .anthropic import wire as anthropic_wire
@@ -20,6 +20,7 @@ from .anthropic.blocks import is_block
 from .common import without
 from .gemini import messages as gemini_messages
 from .gemini import wire as gemini_wire
+from .gemini.parts import is_thought
 from .ollama import messages as ollama_messages
 from .ollama.reply import IMAGES
 from .openai_chat.chunks import CALL, CARRIED
@@ -46,6 +47,8 @@ class _Row(msgspec.Struct, frozen=True):
     about: str = ""
     #: Parts are items of their own, so that even their order among texts must be told.
     items: bool = False
+    #: The kind of a part that is a thought, where those stand among the others even if nobody signed them.
+    thought: str = ""
 
 
 def _anthropic(part: Opaque) -> Place:
@@ -76,7 +79,7 @@ def _ollama(part: Opaque) -> Place:
 
 _ROWS = {
     anthropic_wire.PROTOCOL: _Row(_anthropic, anthropic_wire.ORDER, anthropic_wire.USES, "citations"),
-    gemini_wire.PROTOCOL: _Row(_gemini, gemini_messages.ORDER, gemini_messages.CALLS),
+    gemini_wire.PROTOCOL: _Row(_gemini, gemini_messages.ORDER, gemini_messages.CALLS, thought=gemini_wire.PART),
     OPENAI_RESPONSES: _Row(_openai_responses, ITEMS_ORDER, about="annotations", items=True),
     OPENAI_CHAT: _Row(_openai_chat, calls="tool_calls"),
     ollama_messages.PROTOCOL: _Row(_ollama),
@@ -106,6 +109,7 @@ class _Said:
         self._row = row
         self._ids = ids
         self._text: list[str] = []
+        self._thought: list[str] = []
         self._parts: list[Part] = []
         self._order = ""
         self._beside: list[JSONObject] = []  # of calls
@@ -113,7 +117,12 @@ class _Said:
 
     def add(self, event: Event, carried: bool) -> None:
         if isinstance(event, TextDelta):
+            self._think()
             self._text.append(event.text)
+        elif isinstance(event, ReasoningDelta) and carried and self._row.thought:
+            if self._text:
+                self._flush()
+            self._thought.append(event.text)
         elif isinstance(event, CallStart) and event.id in self._ids:
             self._flush()
             self._order += "c"
@@ -122,10 +131,17 @@ class _Said:
 
     def _flush(self) -> None:
         """End the text at hand. One of nothing but white space says nothing, and some services refuse it."""
+        self._think()
         text = "".join(self._text)
         self._text = []
         if text.strip():
             self._put(TextPart(text))
+
+    def _think(self, signed: JSONObject | None = None) -> None:
+        """End the thought at hand; `signed` is the part that tells what else was said of it."""
+        thought, self._thought = "".join(self._thought), []
+        if thought or signed is not None:
+            self._put(Opaque(self._row.thought, {**(signed or {"thought": True}), "text": thought}))
 
     def _put(self, part: Part) -> None:
         self._parts.append(part)
@@ -133,6 +149,8 @@ class _Said:
 
     def _carry(self, part: Opaque) -> None:
         match self._row.place(part):
+            case "part" if self._thought and is_thought(part) and not part.data.get("text"):
+                self._think(part.data)
             case "part":
                 self._flush()
                 self._put(part)

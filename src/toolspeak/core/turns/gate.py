@@ -1,8 +1,9 @@
 """What leaves a turn, and when.
 
 What has been streamed cannot be taken back, so everything that one answer yields passes this gate. It keeps
-text back while it may still have to be thrown away, enforces `tool_choice`, holds calls that must be checked
-first, and gives each call that leaves its final number and id, over all the answers that one turn may need.
+text back while it may still have to be thrown away, with the thoughts and carried parts behind it, for these have
+their places; it enforces `tool_choice`, holds calls that must be checked first, and gives each call that leaves its
+final number and id, over all the answers that one turn may need.
 
 Above: `engine`. Below: `events`, `refusals`.
 """
@@ -10,10 +11,11 @@ Above: `engine`. Below: `events`, `refusals`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import groupby
 from typing import Literal
 
-from ..events import CallArgs, CallEnd, CallStart, Event, Noted, TextDelta
+from ..events import CallArgs, CallEnd, CallStart, Event, Noted, OpaqueSeen, ReasoningDelta, TextDelta
 from ..model import Note, ToolChoice
 from ..refusals import may_open_refusal
 
@@ -25,6 +27,10 @@ TextPolicy = Literal["live", "opening", "until_call", "to_end", "never"]
 
 
 _CALL = (CallStart, CallEnd)
+#: Policies with which a held text goes before a call does.
+_BEFORE_CALLS = ("opening", "until_call")
+#: What stands among texts, and does not overtake one that is held.
+_IN_LINE = (OpaqueSeen, ReasoningDelta)
 #: Where calls carry their mark: in a fence or a tag, which come in one piece; in a document, which does not.
 _BEGINS = r"((?:`{{3}}|~{{3}})[\w -]{{0,40}}?|<[\w:.|-]{{1,64}}) {0}\b"
 _IN_DOCUMENTS = r'"nonce": ?"{0}",? ?'
@@ -56,7 +62,9 @@ class Gate:
         self._checked = checked
         self._text: TextPolicy = "live"
         self._open = True  # text flows
-        self._held: list[str] = []
+        self._held: list[Event] = []  # texts, and what stands behind them
+        self._before: list[Event] = []  # the same, of the answer before
+        self._queue = False  # a text is held that says something, and whose hold ends before a call leaves
         self._calls: dict[int, _Passing | None] = {}  # of this answer; None: it does not leave
         self._failed: list[_Passing] = []  # announced in this answer, but nothing of their arguments has left
         self._waiting: list[_Passing] = []  # the same, of earlier answers: they wait to be made again
@@ -94,26 +102,44 @@ class Gate:
             self._calls = {}
         self._text = text
         self._open = text == "live"
-        self._held = []
+        self._before, self._held = self._held, []
+        self._queue = False
         self.flowing = -1
         self.flows = self._open and self.text_left
 
     @property
     def held_text(self) -> str:
         """The text of this answer that has not left."""
-        return "".join(self._held)
+        return _text_of(self._held)
 
     def release(self, text: str | None = None) -> list[Event]:
-        """Let the held text go, or another one in its place."""
-        held = self.held_text if text is None else text
-        if self._mark is not None and self._text in ("to_end", "until_call") and self._mark in held:
-            held = re.sub(_IN_DOCUMENTS.format(self._mark), "", held)
-        self._held = []
+        """Let the held text go, or another one in its place: it may be that of the answer before."""
+        held = self._held if text is None else self._instead(text)
+        self._held, self._before, self._queue = [], [], False
         self._open = self._text != "never"
-        leaves = bool(held) and self._open
-        self.text_left = self.text_left or (leaves and not held.isspace())
+        out = self._cleaned(held) if self._open else []
+        self.text_left = self.text_left or bool(_text_of(out).strip())
         self.flows = self._open and self.text_left
-        return [TextDelta(held)] if leaves else []
+        return out
+
+    def _instead(self, text: str) -> list[Event]:
+        if self._before and text == _text_of(self._before):
+            return self._before
+        return [TextDelta(text), *(event for event in self._held if type(event) is not TextDelta)]
+
+    def _cleaned(self, held: list[Event]) -> list[Event]:
+        """What was held, with texts in one piece and without the mark of a document."""
+        out: list[Event] = []
+        for texts, events in groupby(held, lambda event: type(event) is TextDelta):
+            if not texts:
+                out.extend(events)
+                continue
+            text = _text_of(events)
+            if self._mark is not None and self._text in ("to_end", "until_call") and self._mark in text:
+                text = re.sub(_IN_DOCUMENTS.format(self._mark), "", text)
+            if text:
+                out.append(TextDelta(text))
+        return out
 
     def finish(self) -> list[Event]:
         """The turn is over: calls that were announced and never made are closed."""
@@ -144,6 +170,8 @@ class Gate:
                 self._args(event, out)
             elif isinstance(event, _CALL):
                 self._call(event, out)
+            elif self._queue and isinstance(event, _IN_LINE):
+                self._held.append(event)
             else:
                 out.append(event)
         return out
@@ -159,7 +187,8 @@ class Gate:
     def _hold(self, text: str, out: list[Event]) -> None:
         if self._text == "never":
             return
-        self._held.append(text)
+        self._held.append(TextDelta(text))
+        self._queue = self._queue or (self._text in _BEFORE_CALLS and bool(text.strip()))
         if self._text == "opening" and not may_open_refusal(self.held_text):
             out.extend(self.release())
 
@@ -191,7 +220,7 @@ class Gate:
         return ""
 
     def _announce(self, passing: _Passing, out: list[Event]) -> None:
-        if self._text in ("opening", "until_call"):
+        if self._text in _BEFORE_CALLS:
             out.extend(self.release())
         continued = self._continued(passing.name)
         if continued is not None:
@@ -279,6 +308,10 @@ class Gate:
             out.append(CallArgs(passing.index, "".join(passing.held) or "{}"))
         self.passed += 1
         out.append(CallEnd(passing.index, True, event.notes))
+
+
+def _text_of(events: Iterable[Event]) -> str:
+    return "".join(event.text for event in events if type(event) is TextDelta)
 
 
 def _closed(calls: list[_Passing]) -> list[Event]:
