@@ -126,3 +126,45 @@ def test_a_mark_on_a_picture_is_kept():
 def test_a_message_of_nothing_carries_no_mark():
     request = chat({"role": "assistant", "content": "", **MARK})
     assert sent(request, "anthropic")["messages"] == [USER]
+
+
+# ---------------------------------------------------------------------------------------------- pictures and files
+
+
+@pytest.mark.requirement("G3")
+@pytest.mark.parametrize("name", ["anthropic", "gemini"])
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "data:image/png,notbase64", "ftp://x/y", "/tmp/x.png"])
+def test_only_what_a_service_can_fetch_is_sent_to_it(name: str, url: str):
+    shown = [{"type": "image_url", "image_url": {"url": url}}]
+    request = chat(
+        {"role": "user", "content": shown}, ASSISTANT, {"role": "tool", "tool_call_id": "a", "content": shown}
+    )
+    assert url not in json.dumps(sent(request, name))
+    assert "media_dropped" in codes(request, name)
+
+
+@pytest.mark.parametrize("url", ["https://x/y.png", "HTTP://x/y.png", "gs://bucket/y.png"])
+def test_gemini_fetches_from_the_web_and_from_its_own_store(url: str):
+    request = chat({"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]})
+    assert sent(request, "gemini")["contents"][1]["parts"][0]["fileData"]["fileUri"] == url
+    assert codes(request, "gemini") == []
+
+
+@pytest.mark.requirement("G3")
+def test_a_file_keeps_its_name_between_openais_protocols():
+    data = "data:application/pdf;base64,QQ=="
+    inner = {"file_data": data, "filename": "a.pdf"}
+    part = {"type": "input_file", **inner}
+    assert sent(responses({"role": "user", "content": [part]}), "openai_chat")["messages"][1]["content"] == [
+        {"type": "file", "file": inner}
+    ]
+    request = chat({"role": "user", "content": [{"type": "file", "file": inner}]})
+    assert sent(request, "openai_responses")["input"][1]["content"] == [part]
+
+
+@pytest.mark.requirement("G3")
+def test_a_file_on_the_web_is_not_sent_to_chat_completions_as_its_data():
+    part = {"type": "input_file", "file_url": "https://x/a.pdf", "filename": "a.pdf"}
+    request = responses({"role": "user", "content": [{"type": "input_text", "text": "a"}, part]})
+    assert sent(request, "openai_chat")["messages"][1] == {"role": "user", "content": "a"}
+    assert codes(request, "openai_chat") == ["media_dropped"]

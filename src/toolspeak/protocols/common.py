@@ -44,7 +44,10 @@ __all__ = [
     "declared_tools",
     "detail_of",
     "failure_from",
+    "file_name",
     "int_field",
+    "is_fetchable",
+    "is_inline",
     "number_field",
     "object_field",
     "parse_object",
@@ -212,6 +215,22 @@ def _check_namespace(declared: JSONObject, path: str) -> None:
         where = f"{path}.tools[{at}]"
         if text_field(object_field(inner, where).get("type"), f"{where}.type") == _NAMESPACE:
             raise UsageError(f"`{where}.type` is `{_NAMESPACE}`, and a namespace holds no other")
+
+
+def file_name(media: Media) -> JSONObject:
+    """What a file is called, where somebody said so, in the words of OpenAI's protocols."""
+    name = media.extra.get("filename")
+    return {"filename": name} if media.kind == "file" and isinstance(name, str) else {}
+
+
+def is_inline(url: str) -> bool:
+    """Whether an address is the thing itself, in base64."""
+    return url.startswith("data:") and ";base64," in url
+
+
+def is_fetchable(url: str, *schemes: str) -> bool:
+    """Whether a service can fetch what is at an address: on the web, or by these schemes. Nobody's own files are."""
+    return url.lower().startswith(("http://", "https://", *schemes))
 
 
 def detail_of(media: Media) -> JSONObject:

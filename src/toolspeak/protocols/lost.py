@@ -5,12 +5,12 @@ Each codec adds what it alone cannot say. Above: the request modules of the code
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from ..core.model import Media, Message, Note, Opaque, Part, Request, Tool
 from .common import ROUTING_FIELDS, speaks
 
-__all__ = ["FUNCTIONS", "all_parts", "foreign_notes", "lost_fields", "lost_media"]
+__all__ = ["FUNCTIONS", "all_parts", "foreign_media", "foreign_notes", "lost_fields", "lost_media"]
 
 #: Kinds of tools that every protocol has a word for.
 FUNCTIONS = ("function", "custom")
@@ -70,5 +70,15 @@ def lost_fields(request: Request) -> list[Note]:
 
 def lost_media(request: Request, *kinds: str) -> list[Note]:
     """Media of kinds that cannot be sent."""
-    found = next((part.kind for part in all_parts(request) if isinstance(part, Media) and part.kind in kinds), None)
+    return _lost_media(all_parts(request), lambda media: media.kind not in kinds)
+
+
+def foreign_media(request: Request, protocol: str, sendable: Callable[[Media], bool]) -> list[Note]:
+    """Media of another protocol that cannot be sent."""
+    foreign = (message for message in request.messages if not speaks(message, request, protocol))
+    return _lost_media((part for message in foreign for part in _parts(message)), sendable)
+
+
+def _lost_media(parts: Iterable[Part], sendable: Callable[[Media], bool]) -> list[Note]:
+    found = next((part.kind for part in parts if isinstance(part, Media) and not sendable(part)), None)
     return [] if found is None else [Note("media_dropped", f"this protocol does not carry this kind of {found}")]

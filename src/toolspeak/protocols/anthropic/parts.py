@@ -12,7 +12,7 @@ import binascii
 from typing import Literal
 
 from ...core.model import JSONObject, JSONValue, Media, Opaque, Part, TextPart, is_object
-from ..common import object_field, text_field, without
+from ..common import is_fetchable, is_inline, object_field, text_field, without
 from .blocks import block_type
 from .wire import Sending
 
@@ -70,7 +70,8 @@ def encode_part(part: Part, sending: Sending) -> JSONObject | None:
 
 
 def _media(media: Media, sending: Sending) -> JSONObject | None:
-    source = _source(media.url) if media.kind in _TYPES else None
+    known = media.kind in _TYPES and (sending.ours or is_inline(media.url) or is_fetchable(media.url))
+    source = _source(media.url) if known else None
     if source is None:
         sending.note("media_dropped", f"this protocol does not carry this kind of {media.kind}")
         return None

@@ -27,7 +27,7 @@ from ...core.model import (
 from ...errors import UsageError
 from ..atomic import Pairing, sent_id
 from ..common import array_field, object_field, read_arguments, speaks, text_field, to_wire, without
-from .parts import decode_media, decode_part, encode_media, encode_parts, is_thought
+from .parts import decode_media, decode_part, encode_parts, is_thought
 from .wire import PART, PROTOCOL, proto
 
 __all__ = ["CALLS", "ORDER", "decode_contents", "decode_system", "encode_contents"]
@@ -257,9 +257,7 @@ def _encode_result(result: ToolResult, names: dict[str, str], ours: bool) -> JSO
     if sent_id(result.id):
         body["id"] = result.id
     body["response"] = given if same else _response(result.content, result.error)
-    parts: list[JSONObject] = []
-    for part in result.parts:
-        parts += [encode_media(part, ours)] if isinstance(part, Media) else encode_parts((part,), ours)
+    parts = encode_parts(result.parts, ours)
     if parts:
         body["parts"] = parts
     beside = extra.get("part")

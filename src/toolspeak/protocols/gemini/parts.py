@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from typing import Literal
 
 from ...core.model import JSONObject, JSONValue, Media, Opaque, Part, TextPart, is_object
-from ..common import object_field, text_field, without
+from ..common import is_fetchable, is_inline, object_field, text_field, without
 from .wire import PART, proto
 
-__all__ = ["decode_media", "decode_part", "encode_media", "encode_parts", "is_thought"]
+__all__ = ["decode_media", "decode_part", "encode_parts", "is_sendable", "is_thought"]
 
 _INLINE, _FILE = "inlineData", "fileData"
 _BASE64 = ";base64,"
@@ -79,14 +79,19 @@ def encode_parts(parts: Iterable[Part], ours: bool) -> list[JSONObject]:
 
 def _encode(part: Part, ours: bool) -> JSONObject | None:
     if isinstance(part, Media):
-        return encode_media(part, ours)
+        return _encode_media(part, ours) if ours or is_sendable(part) else None
     if isinstance(part, Opaque):
         return part.data if ours and part.kind == PART and is_object(part.data) else None
     extra = part.extra if ours else {}
     return {"text": part.text, **extra} if part.text or extra else None
 
 
-def encode_media(media: Media, ours: bool) -> JSONObject:
+def is_sendable(media: Media) -> bool:
+    """Whether what another protocol shows can be shown here: bytes, or an address that the service can fetch."""
+    return is_inline(media.url) or is_fetchable(media.url, "gs://")
+
+
+def _encode_media(media: Media, ours: bool) -> JSONObject:
     """A part that holds bytes, or says where they are."""
     extra = media.extra if ours else {}
     head, mark, data = media.url.partition(_BASE64)

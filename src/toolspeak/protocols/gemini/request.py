@@ -24,8 +24,9 @@ from ..common import (
     with_own,
     without,
 )
-from ..lost import foreign_notes
+from ..lost import foreign_media, foreign_notes
 from .messages import decode_contents, decode_system, encode_contents
+from .parts import is_sendable
 from .schema import json_schema
 from .tools import TOOL_CONFIG, decode_choice, decode_tools, encode_choice, encode_tools, is_own
 from .wire import PROTOCOL, proto
@@ -139,7 +140,7 @@ def encode_request(request: Request) -> bytes:
 
 def request_notes(request: Request) -> tuple[Note, ...]:
     """What `encode_request` cannot send as it is, and what it puts in its place."""
-    notes = foreign_notes(request, PROTOCOL, is_own)
+    notes = foreign_notes(request, PROTOCOL, is_own) + foreign_media(request, PROTOCOL, is_sendable)
     if request.tools and not request.tool_choice.parallel:
         notes.append(Note("choice_not_sent", "there is no word for one call at most"))
     roles = [message.role for message in request.messages]

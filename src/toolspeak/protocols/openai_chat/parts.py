@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Literal
 
 from ...core.model import BESIDE, JSONObject, JSONValue, Media, Opaque, Part, TextPart, is_object
-from ..common import array_field, detail_of, object_field, text_field, without
+from ..common import array_field, detail_of, file_name, is_inline, object_field, text_field, without
 
-__all__ = ["decode_content", "encode_content"]
+__all__ = ["decode_content", "encode_content", "is_sendable"]
 
 #: Part type on the wire -> what it is; all three have the shape {"type": T, T: {"url": ...}}.
 _BY_URL: dict[str, Literal["image", "video", "audio"]] = {
@@ -90,7 +90,14 @@ def _encode(part: Part, ours: bool) -> JSONObject:
         return part.data if ours and is_object(part.data) else {}
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text, **(part.extra if ours else {})}
-    return _encode_media(part, part.extra if ours else detail_of(part))
+    if not ours and not is_sendable(part):
+        return {}
+    return _encode_media(part, part.extra if ours else {**detail_of(part), **file_name(part)})
+
+
+def is_sendable(media: Media) -> bool:
+    """Whether what another protocol shows can be shown here: a file only if it is sent along."""
+    return media.kind != "file" or is_inline(media.url)
 
 
 def _encode_media(media: Media, extra: JSONObject) -> JSONObject:

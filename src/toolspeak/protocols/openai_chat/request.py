@@ -38,9 +38,10 @@ from ..common import (
     without,
 )
 from ..kept_tools import kept_tools
-from ..lost import FUNCTIONS, foreign_notes
+from ..lost import FUNCTIONS, foreign_media, foreign_notes
 from .fields import PROTOCOL
 from .messages import decode_messages, encode_messages
+from .parts import is_sendable
 
 __all__ = ["LEGACY", "decode_request", "encode_request", "request_notes"]
 
@@ -223,7 +224,7 @@ def encode_request(request: Request) -> bytes:
 def request_notes(request: Request) -> tuple[Note, ...]:
     """What `encode_request` cannot send as it is."""
     ours = request.protocol in (PROTOCOL, "")
-    notes = foreign_notes(request, PROTOCOL)
+    notes = foreign_notes(request, PROTOCOL) + foreign_media(request, PROTOCOL, is_sendable)
     if request.tool_choice.demands and not (request.tools if ours else any(map(_is_known, request.tools))):
         notes.append(Note("choice_not_sent", "a choice may only stand beside tools, and there are none"))
     return tuple(notes)

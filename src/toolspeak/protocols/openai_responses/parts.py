@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from ...core.model import JSONObject, JSONValue, Media, Opaque, Part, TextPart, is_object
-from ..common import DETAIL, array_field, detail_of, object_field, text_field, without
+from ..common import DETAIL, array_field, detail_of, file_name, object_field, text_field, without
 
 __all__ = ["ANNOTATION", "CONTENT", "ITEM", "PHASE", "PROTOCOL", "START", "decode_content", "encode_content", "is_item"]
 
@@ -108,6 +108,6 @@ def _encode(part: Part, ours: bool, said: bool) -> JSONObject:
             return {"type": "input_image", "image_url": part.url, DETAIL: _USUAL_DETAIL, **detail_of(part), **extra}
         case "file":
             key = "file_url" if part.url.startswith(_WEB) else "file_data"
-            return {"type": "input_file", key: part.url, **extra}
+            return {"type": "input_file", key: part.url, **file_name(part), **extra}
         case _:
             return {}
