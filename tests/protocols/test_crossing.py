@@ -48,6 +48,33 @@ def test_openais_search_among_files_is_not_geminis():
     assert sent(ours, "gemini")["tools"] == [{"fileSearch": {"fileSearchStoreNames": ["s"]}}]
 
 
+@pytest.mark.requirement("A13", "G3")
+def test_a_strict_tool_is_strict_for_chat_completions_too():
+    schema = {"type": "object"}
+    flat = responses(tools=[{"type": "function", "name": "f", "parameters": schema, "strict": True}])
+    asked = anthropic.decode_request(
+        {"model": "m", "messages": [USER], "tools": [{"name": "f", "input_schema": schema, "strict": True}]}
+    )
+    function = {"name": "f", "parameters": schema, "strict": True}
+    for request in (flat, asked):
+        assert sent(request, "openai_chat")["tools"] == [{"type": "function", "function": function}]
+    loose = responses(tools=[{"type": "function", "name": "f", "parameters": schema, "strict": False}])
+    assert "strict" not in sent(loose, "openai_chat")["tools"][0]["function"]
+
+
+@pytest.mark.requirement("A13", "G3")
+def test_the_grammar_of_a_custom_tool_is_said_as_each_of_openais_protocols_does():
+    rules = {"syntax": "lark", "definition": "start: /a+/"}
+    flat = {"type": "custom", "name": "run", "format": {"type": "grammar", **rules}}
+    nested = {"type": "custom", "custom": {"name": "run", "format": {"type": "grammar", "grammar": rules}}}
+    assert sent(responses(tools=[flat]), "openai_chat")["tools"] == [nested]
+    assert sent(chat(tools=[nested]), "openai_responses")["tools"] == [flat]
+    assert sent(responses(tools=[flat]), "openai_responses")["tools"] == [flat]
+    assert sent(chat(tools=[nested]), "openai_chat")["tools"] == [nested]
+    plain = {"type": "custom", "name": "run", "format": {"type": "text"}}
+    assert sent(responses(tools=[plain]), "openai_chat")["tools"][0]["custom"]["format"] == {"type": "text"}
+
+
 # ---------------------------------------------------------------------------------------------------- messages
 
 CALL = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": "{}"}

@@ -151,7 +151,6 @@ def test_a_request_of_another_protocol_is_sent_in_the_words_of_this_one():
                 "role": "user",
                 "parts": [
                     {"fileData": {"mimeType": "image/png", "fileUri": "https://x/y.PNG"}},
-                    {"fileData": {"fileUri": "data:,x"}},
                 ],
             },
         ],

@@ -41,6 +41,7 @@ __all__ = [
     "array_field",
     "bool_field",
     "count",
+    "custom_format",
     "declared_tools",
     "detail_of",
     "failure_from",
@@ -86,6 +87,7 @@ _NAMESPACE = "namespace"
 _EXACT = 2**53
 #: What is shown of a text that could not be read: enough to recognise it, too little to fill a log.
 _SHOWN = 200
+_GRAMMAR = "grammar"
 
 
 class Loss(msgspec.Struct, frozen=True):
@@ -215,6 +217,18 @@ def _check_namespace(declared: JSONObject, path: str) -> None:
         where = f"{path}.tools[{at}]"
         if text_field(object_field(inner, where).get("type"), f"{where}.type") == _NAMESPACE:
             raise UsageError(f"`{where}.type` is `{_NAMESPACE}`, and a namespace holds no other")
+
+
+def custom_format(tool: Tool, nested: bool) -> JSONObject:
+    """What the input of a custom tool must look like; chat completions nest a grammar, responses do not."""
+    form = tool.extra.get("format")
+    if tool.kind != "custom" or not is_object(form):
+        return {}
+    if form.get("type") != _GRAMMAR:
+        return {"format": form}
+    inner = form.get(_GRAMMAR)
+    rules = inner if is_object(inner) else without(form, "type")
+    return {"format": {"type": _GRAMMAR, _GRAMMAR: rules} if nested else {"type": _GRAMMAR, **rules}}
 
 
 def file_name(media: Media) -> JSONObject:

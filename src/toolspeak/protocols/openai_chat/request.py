@@ -27,6 +27,7 @@ from ..common import (
     ROUTING_FIELDS,
     array_field,
     bool_field,
+    custom_format,
     declared_tools,
     int_field,
     number_field,
@@ -271,7 +272,7 @@ def _reference(name: str, custom: set[str]) -> JSONObject:
 
 
 def _encode_tool(tool: Tool, ours: bool) -> JSONObject:
-    extra = tool.extra if ours else {}
+    extra = tool.extra if ours else _common_words(tool)
     if not _is_known(tool):
         return extra
     body: JSONObject = {"name": tool.name}
@@ -280,6 +281,12 @@ def _encode_tool(tool: Tool, ours: bool) -> JSONObject:
     if tool.kind == "function" and tool.parameters is not None:
         body["parameters"] = tool.parameters
     return {"type": tool.kind, tool.kind: {**body, **without(extra, BESIDE)}, **extra.get(BESIDE, {})}
+
+
+def _common_words(tool: Tool) -> JSONObject:
+    """What a tool of another protocol says besides in words that are meant the same here."""
+    strict = tool.kind == "function" and tool.extra.get("strict") is True
+    return {**({"strict": True} if strict else {}), **custom_format(tool, nested=True)}
 
 
 def _encode_format(form: ResponseFormat, rest: JSONObject) -> JSONObject:

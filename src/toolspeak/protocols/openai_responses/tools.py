@@ -16,7 +16,7 @@ import msgspec
 
 from ...core.model import JSONObject, JSONValue, Tool, ToolChoice, is_object
 from ...errors import UsageError
-from ..common import array_field, bool_field, declared_tools, object_field, text_field, without
+from ..common import array_field, bool_field, custom_format, declared_tools, object_field, text_field, without
 from ..kept_tools import kept_tools
 from .parts import PROTOCOL
 
@@ -132,7 +132,7 @@ def _encode_tool(tool: Tool, ours: bool, own: bool) -> JSONObject:
         wire["parameters"] = tool.parameters
         if not own:  # here, and only here, a tool that says nothing is strict
             wire["strict"] = tool.extra.get("strict") is True
-    return wire | extra
+    return wire | custom_format(tool, nested=False) | without(extra, "format")
 
 
 # ------------------------------------------------------------------------------------------------- tool_choice
