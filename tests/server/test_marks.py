@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 
 import toolspeak as ts
+from tests.growth import assert_linear
 from toolspeak.core.model import tools_from
 from toolspeak.server.recording.marks import Mark, marks_in
 
@@ -48,3 +51,14 @@ def test_native_calls_stand_nowhere_and_documents_are_whole():
     assert marks_in("text", [msgspec.structs.replace(native, dialect="native")], TOOLS, "standard", "") == ()
     document = msgspec.structs.replace(native, dialect="envelope")
     assert marks_in("{...}", [document, document], TOOLS, "standard", "") == (Mark(0, 5, (0, 1)),)
+
+
+def test_of_many_that_are_shown_whole_each_is_read_once():
+    def finding(count: int) -> Callable[[], object]:
+        text = f"`{TAGGED}` " * count
+        candidates = ts.parse(text, TOOLS).candidates
+        marks = marks_in(text, candidates, TOOLS, "standard", "")
+        assert [text[mark.start : mark.end] for mark in marks] == [TAGGED] * count
+        return lambda: marks_in(text, candidates, TOOLS, "standard", "")
+
+    assert_linear(finding, 160)

@@ -7,6 +7,7 @@ gives the same candidates when it is read as a whole, and their places. Only who
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -91,14 +92,26 @@ def marks_in(
     if all(candidates[number].dialect == _DOCUMENT for number in sought):
         return (Mark(0, len(text), tuple(sought)),)
     blocks = _Placer(tools, policy, nonce or None).blocks(text)
+    _share_out(blocks, sought, candidates)
+    told = [block for block in blocks if block.found]
+    # A mark ends where the next one begins, so no text is read for two of them.
+    limits = [*(block.start for block in told[1:]), len(text)]
+    cut = [(block, limit) for block, limit in zip(told, limits, strict=True) if _is_cut(block, candidates)]
+    for block, limit in cut[:_MOST_WHOLE]:
+        window = text[block.start : min(block.start + _WINDOW, limit)]
+        block.end = max(block.end, block.start + _whole(window, tools))
+    return tuple(_apart(told))
+
+
+def _share_out(blocks: Sequence[_Block], sought: Sequence[int], candidates: Sequence[Candidate]) -> None:
+    """Each candidate belongs to the first block with its name that no other one has taken."""
+    free: dict[str, deque[_Block]] = {}
+    for block in blocks:
+        for name in block.names:
+            free.setdefault(name, deque()).append(block)
     for number in sought:
-        block = next((each for each in blocks if candidates[number].name in each.names), None)
-        if block is not None:
-            block.names.remove(candidates[number].name)
-            block.found.append(number)
-    for block in [each for each in blocks if _is_cut(each, candidates)][:_MOST_WHOLE]:
-        block.end = max(block.end, block.start + _whole(text[block.start : block.start + _WINDOW], tools))
-    return tuple(_apart(blocks))
+        if holders := free.get(candidates[number].name):
+            holders.popleft().found.append(number)
 
 
 def _is_cut(block: _Block, candidates: Sequence[Candidate]) -> bool:
@@ -112,9 +125,8 @@ def _whole(text: str, tools: tuple[Tool, ...]) -> int:
     return first.end if first is not None and not first.start else 0
 
 
-def _apart(blocks: Sequence[_Block]) -> Iterator[Mark]:
-    """Blocks with candidates; where one stands in another, the outer one ends before it."""
-    told = sorted((block for block in blocks if block.found), key=lambda block: block.start)
+def _apart(told: Sequence[_Block]) -> Iterator[Mark]:
+    """Blocks with candidates, in order; where one stands in another, the outer one ends before it."""
     for block, following in zip(told, [*told[1:], None], strict=True):
         end = block.end if following is None else min(block.end, following.start)
         if end > block.start:
