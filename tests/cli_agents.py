@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import select
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -63,3 +67,57 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("TOOLSPEAK_LOAD_PLUGINS", "none")
     return work
+
+
+# ---- on a terminal
+
+
+#: Takes hold of the terminal, for Ctrl-C reaches whoever it belongs to.
+_CONTROLLED = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.executable, [sys.executable, "-m", "toolspeak", *sys.argv[1:]])
+"""
+
+
+class Terminal:
+    """A command on a terminal of its own."""
+
+    def __init__(self, *arguments: str) -> None:
+        import pty
+
+        self._ours, theirs = pty.openpty()
+        command = [sys.executable, "-c", _CONTROLLED, *arguments]
+        environment = {**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
+        self.process = subprocess.Popen(
+            command,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env=environment,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self.seen = ""
+        self._at = 0
+
+    def type(self, text: str) -> None:
+        os.write(self._ours, text.encode())
+
+    def wait_for(self, text: str) -> None:
+        """Read until it is there, behind what was waited for before."""
+        while text not in self.seen[self._at :]:
+            ready, _, _ = select.select([self._ours], [], [], 30)
+            assert ready, self.seen
+            try:
+                data = os.read(self._ours, 65536)
+            except OSError:  # the other end is closed
+                data = b""
+            assert data, self.seen
+            self.seen += data.decode(errors="replace")
+        self._at = self.seen.index(text, self._at) + len(text)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._ours)

@@ -261,6 +261,25 @@ def test_a_call_that_changes_something_runs_if_somebody_says_yes(answer: Any, se
     assert result.rounds[0].calls[0].result.error is not bool(sent)
 
 
+@pytest.mark.requirement("F6")
+def test_what_is_allowed_for_a_session_is_asked_again_in_another():
+    asked: list[Question] = []
+
+    def approve(question: Question) -> str:
+        asked.append(question)
+        return "tool"
+
+    async def scenario() -> None:
+        upstream = model(calling(SEND, ToolCall("send", {"to": "berta"})), "Done.", calling(SEND), "Done.")
+        worker = agent(upstream, sender([]), approve=approve)
+        await worker.run("Write to Anna.")
+        assert len(asked) == 1
+        await worker.run("Write to Anna.")
+        assert len(asked) == 2
+
+    run(scenario())
+
+
 def test_a_coroutine_and_an_approval_can_be_asked_too():
     async def yes(question: Question) -> bool:
         return True

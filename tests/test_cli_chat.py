@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-import select
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -16,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
-from tests.cli_agents import READ, Played, alone, served
+from tests.cli_agents import READ, Played, Terminal, alone, served
 from toolspeak import Note, Tool, ToolCall, ToolResult, Usage
 from toolspeak.agent.events import (
     AgentResult,
@@ -155,57 +152,6 @@ def test_a_session_that_is_not_kept_is_not_offered(monkeypatch: pytest.MonkeyPat
 # ---- on a terminal
 
 
-#: Takes hold of the terminal, for Ctrl-C reaches whoever it belongs to.
-_CONTROLLED = """
-import fcntl, os, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-os.execv(sys.executable, [sys.executable, "-m", "toolspeak", "chat", *sys.argv[1:]])
-"""
-
-
-class _Terminal:
-    """A chat on a terminal of its own."""
-
-    def __init__(self, *arguments: str) -> None:
-        import pty
-
-        self._ours, theirs = pty.openpty()
-        command = [sys.executable, "-c", _CONTROLLED, *arguments]
-        environment = {**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
-        self.process = subprocess.Popen(
-            command,
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            env=environment,
-            start_new_session=True,
-        )
-        os.close(theirs)
-        self.seen = ""
-        self._at = 0
-
-    def type(self, text: str) -> None:
-        os.write(self._ours, text.encode())
-
-    def wait_for(self, text: str) -> None:
-        """Read until it is there, behind what was waited for before."""
-        while text not in self.seen[self._at :]:
-            ready, _, _ = select.select([self._ours], [], [], 30)
-            assert ready, self.seen
-            try:
-                data = os.read(self._ours, 65536)
-            except OSError:  # the other end is closed
-                data = b""
-            assert data, self.seen
-            self.seen += data.decode(errors="replace")
-        self._at = self.seen.index(text, self._at) + len(text)
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        os.close(self._ours)
-
-
 @pytest.fixture
 def endless() -> Iterator[Any]:
     class Endless(Played):
@@ -232,7 +178,7 @@ def endless() -> Iterator[Any]:
 def test_on_a_terminal_ctrl_c_cancels_the_round_and_calls_have_to_be_allowed(endless: Any):
     pytest.importorskip("prompt_toolkit")
     with served(endless) as url:
-        terminal = _Terminal("--upstream", url)
+        terminal = Terminal("chat", "--upstream", url)
         try:
             terminal.wait_for(READY)
             terminal.type("Wait.\r")

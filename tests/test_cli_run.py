@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.cli_agents import READ, Played, alone, served
+from tests.cli_agents import READ, Played, Terminal, alone, served
 from toolspeak.cli import main
 from toolspeak.cli.config import loaded
 from toolspeak.cli.run import failures
@@ -87,6 +87,24 @@ def test_what_changes_something_is_not_run_where_nobody_can_be_asked(folder: Pat
     assert result.stderr.count("not allowed") == 2
     assert "2 calls were refused, for nobody could be asked here (write_file, shell)" in result.stderr
     assert sorted(path.name for path in folder.iterdir()) == ["notes.txt"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a terminal of POSIX")
+@pytest.mark.requirement("F6", "H6")
+@pytest.mark.parametrize(("typed", "status", "shown"), [("y\n", 0, "Written."), ("\x03", 130, "interrupted")])
+def test_on_a_terminal_a_question_is_answered_or_interrupted(folder: Path, typed: str, status: int, shown: str):
+    write = ("", [("write_file", {"path": "new.txt", "content": "x"})])
+    with served(Played(write, "Written.")) as url:
+        terminal = Terminal("run", "Write.", "--upstream", url, "--tools", "files", "--no-store")
+        try:
+            terminal.wait_for("allow it?")
+            terminal.wait_for(": ")
+            terminal.type(typed)
+            terminal.wait_for(shown)
+            assert terminal.process.wait(30) == status, terminal.seen
+        finally:
+            terminal.close()
+    assert (folder / "new.txt").exists() is (status == 0)
 
 
 @pytest.mark.system("bubblewrap")

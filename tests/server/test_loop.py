@@ -87,8 +87,10 @@ class Place:
         gateway = Gateway(lines, Capabilities(), self.state, b"secret", loops={"one": self.loop})
         return App(gateway, Guard(Access(self.keys, required=True), frozenset({"*"})))
 
-    async def ask(self, body: Mapping[str, Any], key: str = "", app: App | None = None) -> Answer:
+    async def ask(self, body: Mapping[str, Any], key: str = "", app: App | None = None, once: str = "") -> Answer:
         headers = bearer(key or self.key) | {"content-type": "application/json"}
+        if once:
+            headers["idempotency-key"] = once
         return await ask(app or self.app, "POST", "/v1/chat/completions", headers, {"model": "m", **body})
 
 
@@ -320,6 +322,32 @@ def test_an_upstream_that_fails_later_on_is_told_by_its_status() -> None:
     assert answer.status >= 500
 
 
+@pytest.mark.requirement("R-F37")
+@pytest.mark.parametrize("stream", [False, True])
+def test_tools_never_run_twice_for_one_key_though_the_answer_was_lost(stream: bool) -> None:
+    place = Place(clock_call(), [ts.Failure("overloaded", status=503)], clock_call(), "It is noon.")
+    body = {"messages": said(), "stream": stream}
+
+    first = run(place.ask(body, once="k"))
+    assert (first.status, first.header("x-should-retry")) == (503, "false")
+    second = run(place.ask(body, once="k"))
+    assert (second.status, second.header("x-should-retry")) == (409, "false")
+    assert "tools ran here" in second.message
+    assert len(place.clock.ran) == 1
+    assert run(place.ask(body, once="another")).status == 200
+    assert len(place.clock.ran) == 2
+
+
+@pytest.mark.requirement("R-F37")
+def test_an_answer_for_which_tools_ran_comes_again_without_them() -> None:
+    place = Place(clock_call(), "It is noon.")
+
+    first, second = (run(place.ask({"messages": said()}, once="k")) for _ in range(2))
+
+    assert second.body == first.body
+    assert len(place.clock.ran) == 1
+
+
 def test_emulated_calls_run_as_well() -> None:
     def block(request: Request) -> str:
         mark = re.findall(r"json action (\w+)", request.messages[0].text)[-1]
@@ -349,6 +377,8 @@ def test_a_client_that_leaves_cancels_the_tool() -> None:
         async def send(_: Any) -> None:
             raise AssertionError("nobody is there")
 
+        once = [(b"idempotency-key", b"k")]
+
         scope = {
             "type": "http",
             "method": "POST",
@@ -356,13 +386,17 @@ def test_a_client_that_leaves_cancels_the_tool() -> None:
             "raw_path": b"/v1/chat/completions",
             "query_string": b"",
             "scheme": "http",
-            "headers": [(b"host", b"127.0.0.1:1"), (b"authorization", f"Bearer {place.key}".encode())],
+            "headers": [(b"host", b"127.0.0.1:1"), (b"authorization", f"Bearer {place.key}".encode()), *once],
         }
         task = asyncio.ensure_future(place.app(scope, receive, send))
         await tool.began.wait()
         gone.set()
         await task
         await asyncio.wait_for(tool.cancelled.wait(), 5)
+        again = await ask(
+            place.app, "POST", "/v1/chat/completions", {**bearer(place.key), "idempotency-key": "k"}, body
+        )
+        assert (again.status, "tools ran here" in again.message) == (409, True)
 
     run(leave())
 

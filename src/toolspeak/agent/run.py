@@ -105,6 +105,8 @@ class Work:
             now=self._loop.time(),
         )
         await committed(self._journal.begin())
+        if self._manner.approval is not None:
+            self._manner.approval.enter(self._journal.session)
         try:
             answer = await self._rounds(rounds)
         except asyncio.CancelledError:

@@ -15,6 +15,7 @@ import click
 import msgspec
 
 from ..config import Config, Setting, load
+from ..core.printable import printable
 from ..errors import ToolspeakError
 from ..plugins import Plugins
 from ._io import CliError, write_json
@@ -67,7 +68,7 @@ def loaded(flags: Mapping[str, Any] | None = None) -> Config:
 def say(notes: Iterable[str]) -> None:
     """Print notes on stderr."""
     for note in notes:
-        click.echo(f"note: {note}", err=True)
+        click.echo(f"note: {printable(note)}", err=True)
 
 
 @contextmanager

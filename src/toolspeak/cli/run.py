@@ -174,7 +174,20 @@ def _json(event: AgentEvent) -> None:
 
 def _ask(quiet: Quiet, question: Question) -> Answer:
     with quiet.question():
-        return asked(question, partial(click.prompt, err=True))
+        return asked(question, _typed)
+
+
+def _typed(text: str) -> str:
+    """A line that somebody types.
+
+    Read from the terminal itself: whoever is interrupted at a question leaves a thread behind that still reads, and if
+    it held the buffer of the standard input, Python could not end.
+    """
+    click.echo(text, nl=False, err=True)
+    line = os.read(sys.stdin.fileno(), 4096)
+    if not line:
+        raise EOFError
+    return line.decode(errors="replace").strip()
 
 
 def _print(result: AgentResult, live: bool) -> None:
@@ -185,7 +198,7 @@ def _print(result: AgentResult, live: bool) -> None:
         for record in made.calls
     )
     if result.content and (not live or final):
-        click.echo(result.content)
+        click.echo(clean(result.content) if sys.stdout.isatty() else result.content)
 
 
 def _status(result: AgentResult) -> int:

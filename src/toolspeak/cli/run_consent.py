@@ -41,9 +41,9 @@ def answer_of(typed: str) -> Answer:
     return _ANSWERS.get(typed.strip().lower(), "deny")
 
 
-def asked(question: Question, prompt: Callable[..., str]) -> Answer:
+def asked(question: Question, prompt: Callable[[str], str]) -> Answer:
     """The answer of somebody who sits there. Who interrupts or ends the input says no."""
     try:
-        return answer_of(prompt(f"{told(question)}\n{PROMPT}", default="n", show_default=False))
+        return answer_of(prompt(f"{told(question)}\n{PROMPT}: "))
     except (EOFError, KeyboardInterrupt, RuntimeError):
         return "deny"

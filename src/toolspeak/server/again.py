@@ -2,7 +2,8 @@
 
 SDKs and gateways repeat a request whose answer got lost on the way; the model, and the tools that run here, would then
 work twice. Answers that are whole and good are kept for a day, each for its tenant; an error is not, so that to ask
-again means to try again. Above: `exchange`. Below: `conversation`, where the answers are kept.
+again means to try again. But where tools have run here before the error, or before the client left, only that is kept:
+they never run twice for one key. Above: `exchange`. Below: `conversation`, where the answers are kept.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ..conversation import Conversation
 from ..errors import ToolspeakError, UsageError
 from .asgi import Headers, Scope, Send, header
 
-__all__ = ["Again", "KeyInUse", "KeyOfAnother", "Repeats"]
+__all__ = ["Again", "KeyInUse", "KeyOfAnother", "KeySpent", "Repeats"]
 
 _log = logging.getLogger("toolspeak.server")
 _HEADER = b"idempotency-key"
@@ -44,13 +45,22 @@ class KeyOfAnother(UsageError):
     status = 422
 
 
+class KeySpent(ToolspeakError):
+    """Tools ran for the request with this key, and there is no answer to show for it."""
+
+    status = 409
+    final = True
+
+
 class _Answer(msgspec.Struct, frozen=True):
     """An answer as it is kept."""
 
     #: What was asked: a hash of the path and the body.
     asked: str
-    headers: list[tuple[str, str]]
-    body: str
+    headers: list[tuple[str, str]] = []
+    body: str = ""
+    #: There was none, but tools ran.
+    lost: bool = False
 
 
 class Repeats:
@@ -117,6 +127,7 @@ class Again:
 
         Raises:
             KeyOfAnother: something else was asked with this key.
+            KeySpent: tools ran for it, and the answer was lost.
         """
         await self._conversation.warm(self._tenant, items=[self._name])
         found = self._conversation.item(self._tenant, self._name)
@@ -125,6 +136,9 @@ class Again:
         answer = msgspec.convert(found, _Answer)
         if answer.asked != self._asked:
             raise KeyOfAnother("this `Idempotency-Key` was sent with another request", hint="make a new one for each")
+        if answer.lost:
+            hint = "look at what they did; a new key runs them again"
+            raise KeySpent("tools ran here for the request with this `Idempotency-Key`; its answer was lost", hint=hint)
         body = answer.body.encode()
         headers: Headers = [(name.encode(), value.encode()) for name, value in answer.headers]
         headers += [(b"content-length", str(len(body)).encode()), _REPLAYED]
@@ -149,13 +163,14 @@ class Again:
 
         return listen
 
-    async def keep(self) -> None:
-        """It was answered well: keep the answer, if all of it was seen."""
-        if not self._whole or self._headers is None or self._size > _MOST_BYTES:
+    def keep(self, *, good: bool, ran: bool) -> None:
+        """It is over. `good`: it was answered well; `ran`: tools ran here for it."""
+        kept: _Answer | None = _Answer(self._asked, lost=True) if ran else None
+        if good and self._whole and self._headers is not None and self._size <= _MOST_BYTES:
+            kept = _Answer(self._asked, self._headers, b"".join(self._pieces).decode(errors="replace"))
+        if kept is None:
             return
         try:
-            answer = _Answer(self._asked, self._headers, b"".join(self._pieces).decode())
-            self._conversation.keep_item(self._tenant, self._name, msgspec.to_builtins(answer))
-            await self._conversation.settle()
-        except (UsageError, UnicodeDecodeError) as error:  # it is out all the same
+            self._conversation.keep_item(self._tenant, self._name, msgspec.to_builtins(kept))
+        except UsageError as error:  # it is out all the same
             _log.warning("an answer is not kept for its `Idempotency-Key`: %s", error)

@@ -57,14 +57,14 @@ def header(scope: Scope, name: bytes) -> str:
     return ""
 
 
-def error_headers(error: ToolspeakError) -> Headers:
-    """What clients look for in the head of an answer that is an error."""
+def error_headers(error: ToolspeakError, *, final: bool = False) -> Headers:
+    """What clients look for in the head of an answer that is an error. `final`: to ask again would do harm."""
     wait: float | None = getattr(error, "retry_after", None)
     headers: Headers = []
     if wait is not None:
         headers.append((b"retry-after", str(ceil(min(max(1.0, wait), _LONGEST_WAIT))).encode()))
-    if isinstance(error, ToolChoiceError | FormatError):
-        # It was asked again already, as often as is allowed: SDKs that see this do not do it once more.
+    if final or isinstance(error, ToolChoiceError | FormatError) or getattr(error, "final", False):
+        # It was asked again already, as often as is allowed, or tools have run: SDKs that see this do not do it again.
         headers.append((b"x-should-retry", b"false"))
     return [*headers, (b"www-authenticate", b"Bearer")] if error.status == 401 else headers
 

@@ -113,8 +113,7 @@ class Exchange:
         self._send = send
         self._repeats = repeats
         self._look = keep_alive / _LOOKS
-        self._started = False  # something has been sent
-        self._gone = False  # the client is
+        self._started = self._gone = False  # something has been sent; the client is gone
         self._notes: list[Note] = []
         self._writes = 0
         self._writing = False
@@ -148,9 +147,12 @@ class Exchange:
             with again:
                 if not await again.replayed(self._send):
                     self._send = again.listening(self._send)
-                    await self._understood(said, request, target, caller)
-                    if self.record is not None and not self.record.error:
-                        await again.keep()
+                    try:
+                        await self._understood(said, request, target, caller)
+                    finally:
+                        good = self.record is not None and not self.record.error
+                        again.keep(good=good, ran=self.tooled > 0)
+                    await target.maker.conversation.settle()
         except ToolspeakError as error:
             await self._refuse(error)
         except Exception:  # a mistake of ours: the client hears of it in its own protocol, we read it in the log
@@ -358,7 +360,7 @@ class Exchange:
         status, body = self._face.error(error)
         self._started = True
         told = (b"x-toolspeak", msgspec.json.encode({"id": self.id}))
-        await respond(self._send, status, body, headers=[told, *error_headers(error)])
+        await respond(self._send, status, body, headers=[told, *error_headers(error, final=self.tooled > 0)])
 
     # ---- what is told beside the answer
 

@@ -76,6 +76,7 @@ class Approval:
         self._yes = yes
         self._tools: set[str] = set()
         self._calls: set[tuple[str, bytes]] = set()
+        self._session = ""
         self._lock: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
         #: What was decided, oldest first.
         self.decisions: deque[Decision] = deque(maxlen=_MOST_DECISIONS)
@@ -108,8 +109,14 @@ class Approval:
         self.decisions.append(decision)
         return decision
 
+    def enter(self, session: str) -> None:
+        """From now on it is about this session: what was said in another does not count in it."""
+        if session != self._session:
+            self._session = session
+            self.forget()
+
     def forget(self) -> None:
-        """A new session: what was said to the last one no longer counts."""
+        """What was said no longer counts."""
         self._tools.clear()
         self._calls.clear()
 
