@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from toolspeak.core.model import Request
+from toolspeak.errors import UsageError
 from toolspeak.protocols import anthropic, gemini, ollama, openai_chat, openai_responses
 
 MODULES: dict[str, Any] = {
@@ -73,6 +74,30 @@ def test_the_grammar_of_a_custom_tool_is_said_as_each_of_openais_protocols_does(
     assert sent(chat(tools=[nested]), "openai_chat")["tools"] == [nested]
     plain = {"type": "custom", "name": "run", "format": {"type": "text"}}
     assert sent(responses(tools=[plain]), "openai_chat")["tools"][0]["custom"]["format"] == {"type": "text"}
+
+
+SEARCH, FUNCTION = {"type": "web_search"}, {"type": "function", "name": "f", "parameters": {"type": "object"}}
+
+
+@pytest.mark.requirement("A13", "G3")
+@pytest.mark.parametrize("name", ["anthropic", "gemini", "ollama", "openai_chat"])
+def test_a_choice_of_a_tool_that_cannot_be_sent_is_refused(name: str):
+    for choice in (SEARCH, {"type": "allowed_tools", "mode": "required", "tools": [SEARCH]}):
+        with pytest.raises(UsageError, match="web_search"):
+            sent(responses(tools=[SEARCH, FUNCTION], tool_choice=choice), name)
+
+
+@pytest.mark.requirement("A13", "G3")
+def test_a_choice_among_several_tools_is_one_among_those_that_can_be_sent():
+    both = {"type": "allowed_tools", "mode": "auto", "tools": [SEARCH, {"type": "function", "name": "f"}]}
+    request = responses(tools=[SEARCH, FUNCTION], tool_choice=both)
+    allowed = sent(request, "openai_chat")["tool_choice"]["allowed_tools"]["tools"]
+    assert allowed == [{"type": "function", "function": {"name": "f"}}]
+    calling = sent(request, "gemini")["toolConfig"]["functionCallingConfig"]
+    assert calling == {"mode": "VALIDATED", "allowedFunctionNames": ["f"]}
+    none = responses(tools=[SEARCH, FUNCTION], tool_choice={**both, "tools": [SEARCH]})
+    assert sent(none, "openai_chat")["tool_choice"] == "none"
+    assert sent(none, "gemini")["toolConfig"]["functionCallingConfig"] == {"mode": "NONE"}
 
 
 # ---------------------------------------------------------------------------------------------------- messages

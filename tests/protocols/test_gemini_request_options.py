@@ -159,7 +159,7 @@ def test_a_request_of_another_protocol_is_sent_in_the_words_of_this_one():
         ],
         "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["f"]}},
     }
-    lost = ["opaque_dropped", "fields_dropped", "choice_not_sent", "system_moved"]
+    lost = ["opaque_dropped", "fields_dropped", "media_dropped", "choice_not_sent", "system_moved"]
     assert [note.code for note in request_notes(request)] == lost
 
 

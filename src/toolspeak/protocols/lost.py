@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from ..core.model import Media, Message, Note, Opaque, Part, Request, Tool
+from ..core.model import Media, Message, Note, Opaque, Part, Request, Tool, ToolChoice
+from ..errors import UsageError
 from .common import ROUTING_FIELDS, speaks
 
-__all__ = ["FUNCTIONS", "all_parts", "foreign_media", "foreign_notes", "lost_fields", "lost_media"]
+__all__ = ["FUNCTIONS", "all_parts", "foreign_media", "foreign_notes", "lost_fields", "lost_media", "sendable_choice"]
 
 #: Kinds of tools that every protocol has a word for.
 FUNCTIONS = ("function", "custom")
@@ -56,6 +57,25 @@ def foreign_notes(request: Request, protocol: str, own: Callable[[Tool], bool] =
     if opaque is not None:
         notes.append(Note("opaque_dropped", f"a part of kind `{opaque}` has no word in this protocol"))
     return notes if ours else notes + lost_fields(request)
+
+
+def sendable_choice(request: Request, protocol: str, own: Callable[[Tool], bool] = lambda _: False) -> ToolChoice:
+    """The choice among the tools that can be sent.
+
+    Raises:
+        UsageError: it demands one that cannot: whoever is asked could only fail.
+    """
+    choice = request.tool_choice
+    if request.protocol in (protocol, "") or not choice.allowed:
+        return choice
+    dropped = {tool.name for tool in request.tools if tool.kind not in FUNCTIONS and not own(tool)}
+    left = tuple(name for name in choice.allowed if name not in dropped)
+    if left:
+        return ToolChoice(choice.mode, left, choice.parallel)
+    if choice.demands:
+        message = f"`tool_choice` asks for `{choice.allowed[0]}`, which the upstream's protocol has no word for"
+        raise UsageError(message, hint="choose another tool, or an upstream that has this one")
+    return ToolChoice("none")
 
 
 def lost_fields(request: Request) -> list[Note]:

@@ -24,9 +24,9 @@ from ..common import (
     with_own,
     without,
 )
-from ..lost import lost_fields
+from ..lost import lost_fields, sendable_choice
 from .messages import decode_messages, decode_system, encode_messages
-from .tools import decode_choice, decode_tools, encode_tools
+from .tools import decode_choice, decode_tools, encode_tools, is_own
 from .wire import CACHE_CONTROL, PROTOCOL, Sending
 
 __all__ = ["DEFAULT_MAX_TOKENS", "MAX_CACHE_MARKS", "decode_request", "encode_request", "needs_store", "request_notes"]
@@ -127,6 +127,7 @@ def _format(fields: JSONObject, extra: JSONObject) -> ResponseFormat | None:
 
 def encode_request(request: Request) -> bytes:
     """The body to send upstream."""
+    sendable_choice(request, PROTOCOL, is_own)
     return to_wire(_body(request)[0])
 
 

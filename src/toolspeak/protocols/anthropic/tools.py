@@ -16,7 +16,7 @@ from ..common import array_field, bool_field, object_field, text_field, without
 from ..kept_tools import kept_tools
 from .wire import Sending
 
-__all__ = ["decode_choice", "decode_tools", "encode_tools"]
+__all__ = ["decode_choice", "decode_tools", "encode_tools", "is_own"]
 
 _KNOWN = ("name", "description", "input_schema")
 _MODES = {"auto": "auto", "any": "required", "none": "none", "tool": "named"}
@@ -96,7 +96,7 @@ def _offered(request: Request, sending: Sending) -> Iterable[Tool]:
 
 def _encode_tool(tool: Tool, sending: Sending) -> JSONObject | None:
     if tool.kind not in ("function", "custom"):
-        if (sending.ours or _OWN.search(tool.kind)) and tool.extra.get("type") == tool.kind:
+        if is_own(tool) or (sending.ours and tool.extra.get("type") == tool.kind):
             return dict(tool.extra)
         detail = f"`{tool.name}`: a tool of kind `{tool.kind}` has no word in this protocol"
         sending.note("tool_dropped", detail, of=tool.name)
@@ -106,6 +106,11 @@ def _encode_tool(tool: Tool, sending: Sending) -> JSONObject | None:
         wire["description"] = tool.description
     wire["input_schema"] = tool.parameters if sending.native and is_object(tool.parameters) else _schema(tool, sending)
     return {**wire, **sending.extra(tool.extra)}
+
+
+def is_own(tool: Tool) -> bool:
+    """Whether it is one of the service's own tools, by whichever protocol it comes."""
+    return tool.extra.get("type") == tool.kind and _OWN.search(tool.kind) is not None
 
 
 def _schema(tool: Tool, sending: Sending) -> JSONObject:

@@ -11,9 +11,9 @@ from ...core.model import JSONObject, JSONValue, Request, Tool, ToolChoice, is_o
 from ...errors import UsageError
 from ..common import array_field, object_field, text_field, without
 from ..kept_tools import kept_tools
-from ..lost import FUNCTIONS
+from ..lost import FUNCTIONS, sendable_choice
 from .schema import json_schema
-from .wire import proto
+from .wire import PROTOCOL, proto
 
 __all__ = ["TOOL_CONFIG", "decode_choice", "decode_tools", "encode_choice", "encode_tools", "is_own"]
 
@@ -132,7 +132,7 @@ def encode_choice(request: Request, rest: JSONValue) -> JSONObject | None:
     beside: JSONObject = rest if is_object(rest) else {}
     inner = beside.get(_CONFIG)
     calling: JSONObject = without(inner, _PIECES) if is_object(inner) else {}
-    choice = request.tool_choice
+    choice = sendable_choice(request, PROTOCOL, is_own)
     if not any(tool.kind in FUNCTIONS for tool in request.tools):
         calling = {}  # says how to call functions, and there are none
     elif choice.mode != "auto":

@@ -35,7 +35,7 @@ from ..common import (
     without,
 )
 from ..kept_tools import kept_tools
-from ..lost import FUNCTIONS, all_parts, foreign_notes
+from ..lost import FUNCTIONS, all_parts, foreign_notes, sendable_choice
 from .messages import PROTOCOL, decode_messages, encode_images, encode_messages
 
 __all__ = ["PROTOCOL", "decode_request", "encode_request", "request_notes"]
@@ -110,6 +110,7 @@ def _response_format(value: JSONValue) -> ResponseFormat | None:
 
 def encode_request(request: Request) -> bytes:
     """The body to send upstream."""
+    sendable_choice(request, PROTOCOL)
     ours = request.protocol in (PROTOCOL, "")
     extra = request.options.extra if ours else {}
     body: JSONObject = {

@@ -39,7 +39,7 @@ from ..common import (
     without,
 )
 from ..kept_tools import kept_tools
-from ..lost import FUNCTIONS, foreign_media, foreign_notes
+from ..lost import FUNCTIONS, foreign_media, foreign_notes, sendable_choice
 from .fields import PROTOCOL
 from .messages import decode_messages, encode_messages
 from .parts import is_sendable
@@ -249,11 +249,11 @@ _PLAIN: dict[str, Callable[[Options], JSONValue]] = {
 
 def _encode_tools(request: Request, custom: set[str], ours: bool) -> JSONObject:
     """`tools` and what may only stand beside them; a tool of a kind that only its own upstream knows is not sent on."""
+    choice = sendable_choice(request, PROTOCOL)
     tools = [_encode_tool(tool, ours) for tool in request.tools if ours or _is_known(tool)]
     if not tools:
         return {}
     fields: JSONObject = {"tools": tools}
-    choice = request.tool_choice
     if choice.mode == "named":
         fields["tool_choice"] = _reference(choice.allowed[0], custom)
     elif choice.allowed and choice.mode != "none":
