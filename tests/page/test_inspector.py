@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.error import HTTPError
 
 import pytest
 
@@ -88,15 +89,22 @@ def test_the_list_can_be_filtered(page: Any, server: Served):
     asked(server, "refuse, please")
     asked(server, "repair it")
     asked(server, "hello", model="other-model", tools=None)
+    with pytest.raises(HTTPError):
+        asked(server, "hello", tools="none of them")
+    lines = told(server, "/toolspeak/requests")["requests"]  # also those of other tests
     page.goto(f"{server.url}/#/inspector")
     page.locator(".rows-row").first.wait_for()
-    show(page, "with a retry")
-    page.locator(".rows-told").get_by_text("1 request of").wait_for()
-    assert "1 retry" in page.locator(".rows-row").inner_text()
-    show(page, "with a repair")
-    page.locator(".rows-row").get_by_text("1 repair").wait_for()
-    show(page, "with an error")
-    page.locator(".rows-told").get_by_text("0 requests of").wait_for()
+
+    def assert_shown(what: str, matching: list[dict[str, Any]]) -> None:
+        show(page, what)
+        count = f"{len(matching)} request{'s' if len(matching) > 1 else ''}"
+        page.locator(".rows-told").get_by_text(f"{count} of {len(lines)}").wait_for()
+        shown = page.locator(".rows-row").evaluate_all("rows => rows.map((row) => row.dataset.key)")
+        assert shown == [line["id"] for line in matching][: len(shown)] != []  # the rest is drawn when it is in sight
+
+    assert_shown("with a retry", [line for line in lines if line["retries"]])
+    assert_shown("with a repair", [line for line in lines if line["repairs"]])
+    assert_shown("with an error", [line for line in lines if line["error"] or line["status"] >= 400])
     show(page, "")
     page.get_by_role("combobox", name="Plan", exact=True).select_option("pass")
     page.locator(".rows-row .badge").get_by_text("no tools").first.wait_for()
@@ -207,6 +215,23 @@ def test_an_answer_that_comes_late_replaces_nothing(page: Any, server: Served):
         held[0].continue_()
     page.wait_for_timeout(50)
     assert wanted in page.locator(".one").inner_text()
+
+
+def test_while_a_request_loads_nothing_of_another_one_can_be_replayed(page: Any, server: Served):
+    before, wanted = (asked(server, question)["id"] for question in ("hello", "hello again"))
+    opened(page, server, before)
+    held: list[Any] = []
+    page.route(f"**/toolspeak/requests/{wanted}", lambda route: held.insert(0, route))
+    with page.expect_request(f"**/toolspeak/requests/{wanted}"):
+        page.locator(f"#row-{wanted}").click()
+    detail = page.locator(".detail")
+    detail.get_by_text("Loading").wait_for()
+    assert detail.get_attribute("aria-busy") == "true"
+    assert before not in detail.inner_text()
+    assert page.get_by_role("button", name="Replay").count() == 0
+    held[0].continue_()
+    page.locator(".one").get_by_text(wanted).wait_for()
+    assert detail.get_attribute("aria-busy") == "false"
 
 
 def test_looking_at_many_requests_lists_each_once_and_asks_in_one_loop(page: Any, server: Served):

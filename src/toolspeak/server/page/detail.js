@@ -40,7 +40,7 @@ export function makeDetail(one, about) {
   return h(
     "article",
     { class: "stack one" },
-    h("p", { class: "back" }, h("a", { href: "#/inspector" }, "← All requests")),
+    makeBack(),
     head(one),
     timing(one),
     notes(one),
@@ -49,6 +49,9 @@ export function makeDetail(one, about) {
     makeReplay(one, about),
   );
 }
+
+/** The way back to the list, where there is no room for both. */
+export const makeBack = () => h("p", { class: "back" }, h("a", { href: "#/inspector" }, "← All requests"));
 
 /** @param {Whole} one */
 function head(one) {

@@ -2,7 +2,7 @@
 /** The inspector: a live list of the requests through the server, filters, and one request in detail beside it. */
 
 import { ask } from "./api.js";
-import { makeDetail } from "./detail.js";
+import { makeBack, makeDetail } from "./detail.js";
 import { h, labelled, put, select } from "./dom.js";
 import { clock, compact, counted, span } from "./format.js";
 import { polling } from "./polling.js";
@@ -130,10 +130,13 @@ export function makeInspector(about) {
     early = false;
     rows.choose(id);
     element.classList.toggle("has-one", Boolean(id));
+    detail.ariaBusy = String(Boolean(id));
     if (!id) {
       put(detail, h("div", { class: "nothing soft" }, h("p", {}, "Choose a request to see what was sent, what came back and what was made of it.")));
       return;
     }
+    // Nothing of another one stays, and nobody replays that by mistake.
+    put(detail, makeBack(), h("p", { class: "soft", role: "status" }, "Loading …"));
     try {
       const one = await ask(`toolspeak/requests/${encodeURIComponent(id)}`);
       if (wanted !== id) return;
@@ -142,9 +145,10 @@ export function makeInspector(about) {
     } catch (error) {
       if (wanted !== id) return;
       early = [...running.values()].flat().some((line) => line.id === id);
-      if (early) put(detail, h("p", { class: "notice", role: "status" }, "This request is still running. It is shown here once it is answered."));
-      else put(detail, h("p", { class: "notice bad" }, /** @type {Error} */ (error).message));
+      if (early) put(detail, makeBack(), h("p", { class: "notice", role: "status" }, "This request is still running. It is shown here once it is answered."));
+      else put(detail, makeBack(), h("p", { class: "notice bad" }, /** @type {Error} */ (error).message));
     }
+    detail.ariaBusy = "false";
   }
 
   update();
