@@ -193,6 +193,40 @@ def test_escape_cancels_wherever_the_focus_is_and_sending_again_waits_for_the_en
     page.locator(".notice.warn").get_by_text("Interrupted").wait_for()
 
 
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        ("nojson", "This is no list of tools"),
+        ('["clock"]', "each must be an object"),
+        ('[{"name": "two words"}]', "each needs a `name`"),
+        ('[{"name": "get_weather", "parameters": "city"}]', "the `parameters` of get_weather must be an object"),
+    ],
+)
+def test_nothing_is_sent_without_own_tools_that_cannot_be_read(page: Any, server: Served, written: str, why: str):
+    own = page.get_by_label("Your own tools, as JSON schemas")
+    page.click(".tools summary")
+    own.fill(written)
+    page.keyboard.press("Escape")
+    before = len(server.script.asked)
+    page.fill(FIELD, "hello")
+    page.press(FIELD, "Enter")
+    page.locator(".picker .failed").get_by_text(why).wait_for()
+    assert own.get_attribute("aria-invalid") == "true"
+    assert page.locator(FIELD).input_value() == "hello"
+    own.fill("")
+    page.keyboard.press("Escape")
+    page.press(FIELD, "Enter")
+    page.locator(".exchange .about").wait_for()
+    assert len(server.script.asked) == before + 1
+
+
+def test_a_server_that_runs_no_tools_has_no_heading_for_them(page: Any):
+    with page.expect_response("**/toolspeak/tools"):
+        page.click(".tools summary")
+    page.get_by_text("To try things out, in this page").wait_for()
+    assert not page.get_by_text("The server runs").is_visible()
+
+
 def test_an_own_tool_named_like_another_is_told(page: Any):
     page.click(".tools summary")
     page.get_by_label("Your own tools, as JSON schemas").fill('[{"name": "clock"}]')

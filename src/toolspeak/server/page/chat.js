@@ -114,6 +114,7 @@ export function makeChat(about) {
   function resend(index, question) {
     if (conversation.busy) return "An answer is still coming: cancel it first, with Escape.";
     if (!model.value.trim()) return "Say which model is to answer.";
+    if (picker.trouble()) return `Your own tools: ${picker.trouble()}`;
     conversation.cut(index);
     while (transcript.children.length > index) transcript.lastElementChild?.remove();
     send(question);
@@ -147,6 +148,7 @@ export function makeChat(about) {
     const question = field.value.trim();
     model.value = model.value.trim();
     if (!question || !model.reportValidity()) return;
+    if (picker.trouble()) return picker.complain(); // without these tools it would be another question
     field.value = "";
     send(question);
   });

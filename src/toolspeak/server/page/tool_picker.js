@@ -15,12 +15,20 @@ import { makeMenu } from "./menu.js";
 const EXAMPLE = `[{"name": "get_weather", "description": "The weather in a city.",
   "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}]`;
 
+/** A name that can be told to a model; some upstreams take fewer, and say so themselves. */
+const USABLE = /^[^\s\p{C}<>`]{1,200}$/u;
+
 /** @typedef {{name: string, description: string, side_effects: boolean}} ServerTool */
 
-/** @returns {{element: HTMLElement, tools: () => ChatTool[], serverTools: () => string[]}} */
+/**
+ * `trouble` says why what stands there cannot be offered, `complain` brings that into sight.
+ * @returns {{element: HTMLElement, tools: () => ChatTool[], serverTools: () => string[], trouble: () => string, complain: () => void}}
+ */
 export function makeToolPicker() {
   /** @type {ChatTool[]} */
   let own = [];
+  /** Why the person's own tools cannot be read. */
+  let trouble = "";
   const chosen = new Set(DEMO_TOOLS.map((tool) => tool.name));
   /** @type {Set<string>} */
   const there = new Set();
@@ -30,19 +38,22 @@ export function makeToolPicker() {
   const tools = () => [...DEMO_TOOLS.filter((tool) => chosen.has(tool.name)).map((tool) => ({ name: tool.name, definition: defined(tool), run: tool.run })), ...own];
   const show = () => put(title, counted(tools().length + there.size, "tool"));
   const tell = () => {
+    field.ariaInvalid = String(Boolean(trouble));
+    if (trouble) return put(said, h("span", { class: "failed" }, trouble));
     const twice = [...own.map((tool) => tool.name), ...there].filter((name, index, names) => chosen.has(name) || names.indexOf(name) < index);
     const asked = own.length ? `${own.map((tool) => tool.name).join(", ")}: you are asked what they answer.` : "";
     put(said, asked, twice.length > 0 && h("span", { class: "failed" }, ` There is more than one tool named ${[...new Set(twice)].join(", ")}: leave out all but one.`));
   };
 
   field.addEventListener("input", () => {
+    trouble = "";
     try {
       own = field.value.trim() ? ownTools(JSON.parse(field.value)) : [];
-      tell();
     } catch (error) {
       own = [];
-      put(said, `This is no list of tools: ${/** @type {Error} */ (error).message}`);
+      trouble = `This is no list of tools: ${/** @type {Error} */ (error).message}`;
     }
+    tell();
     show();
   });
 
@@ -88,7 +99,15 @@ export function makeToolPicker() {
   show();
   const demo = h("fieldset", { class: "stack-tight" }, h("legend", {}, "To try things out, in this page"), DEMO_TOOLS.map((tool) => choice(tool, chosen)));
   const inside = h("div", { class: "picker card stack" }, demo, server, labelled("Your own tools, as JSON schemas", field), said);
-  return { element: makeMenu(title, inside, { class: "tools", opened: look }), tools, serverTools: () => [...there] };
+  const element = makeMenu(title, inside, { class: "tools", opened: () => look().then(reveal) });
+  /** What the server runs stands above it, and may push it out of sight. */
+  const reveal = () => trouble && said.scrollIntoView({ block: "nearest" });
+  const complain = () => {
+    element.open = true;
+    field.focus();
+    reveal();
+  };
+  return { element, tools, serverTools: () => [...there], trouble: () => trouble, complain };
 }
 
 /** @param {string} text of which the beginning says what it is about */
@@ -107,7 +126,12 @@ const defined = ({ name, description = "", parameters = { type: "object" } }) =>
 function ownTools(value) {
   return [value].flat().map((each) => {
     const tool = each?.function ?? each;
-    if (typeof tool?.name !== "string" || !tool.name) throw new Error("each needs a `name`");
+    if (!isObject(tool)) throw new Error("each must be an object");
+    if (typeof tool.name !== "string" || !USABLE.test(tool.name)) throw new Error("each needs a `name`, in one word");
+    if (tool.parameters !== undefined && !isObject(tool.parameters)) throw new Error(`the \`parameters\` of ${tool.name} must be an object`);
     return { name: tool.name, definition: defined(tool), run: null };
   });
 }
+
+/** @param {unknown} value */
+const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
