@@ -220,3 +220,23 @@ def test_a_file_on_the_web_is_not_sent_to_chat_completions_as_its_data():
     request = responses({"role": "user", "content": [{"type": "input_text", "text": "a"}, part]})
     assert sent(request, "openai_chat")["messages"][1] == {"role": "user", "content": "a"}
     assert codes(request, "openai_chat") == ["media_dropped"]
+
+
+@pytest.mark.requirement("G3")
+@pytest.mark.parametrize("name", ["openai_chat", "ollama"])
+def test_what_stands_between_calls_keeps_them_not_from_their_results(name: str):
+    def call(identifier: str) -> dict[str, Any]:
+        return {"type": "function_call", "call_id": identifier, "name": "f", "arguments": "{}"}
+
+    def output(identifier: str) -> dict[str, Any]:
+        return {"type": "function_call_output", "call_id": identifier, "output": identifier}
+
+    thought = {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": "Hm."}]}
+    said = {"role": "assistant", "content": "And one more."}
+    request = responses(call("a"), thought, call("b"), said, output("a"), output("b"), said, USER)
+    messages = sent(request, name)["messages"]
+    assert [message["role"] for message in messages] == "user assistant tool tool assistant user".split()
+    assert [each["id"] for each in messages[1]["tool_calls"]] == ["a", "b"]
+    assert messages[1]["content"] == "And one more."
+    open_ended = sent(responses(call("a"), thought, call("b")), name)["messages"]
+    assert [each["id"] for each in open_ended[-1]["tool_calls"]] == ["a", "b"]

@@ -46,6 +46,7 @@ __all__ = [
     "detail_of",
     "failure_from",
     "file_name",
+    "in_turns",
     "int_field",
     "is_fetchable",
     "is_inline",
@@ -167,6 +168,37 @@ def without(value: JSONObject, *known: str) -> JSONObject:
 def speaks(message: Message, request: Request, protocol: str) -> bool:
     """Whether what a message says besides the common words is said in those of this protocol."""
     return (message.protocol or request.protocol) in (protocol, "")
+
+
+def in_turns(request: Request, protocol: str) -> Iterator[Message]:
+    """The messages, with what an assistant goes on to say behind calls in one message with them.
+
+    Where another protocol tells items one by one, something may stand between two calls, or between a call and its
+    result; the services of this one want the results of all calls right behind the message that holds them.
+    """
+    group: list[Message] = []
+    for message in request.messages:
+        foreign = message.role == "assistant" and not message.results and not speaks(message, request, protocol)
+        if group and not foreign:
+            yield _joined(group)
+            group = []
+        if group or (foreign and message.calls):
+            group.append(message)
+        else:
+            yield message
+    if group:
+        yield _joined(group)
+
+
+def _joined(group: list[Message]) -> Message:
+    if len(group) == 1:
+        return group[0]
+    return msgspec.structs.replace(
+        group[0],
+        parts=tuple(part for message in group for part in message.parts),
+        reasoning="\n\n".join(message.reasoning for message in group if message.reasoning),
+        calls=tuple(call for message in group for call in message.calls),
+    )
 
 
 def unspoken(message: Message) -> bool:

@@ -25,7 +25,7 @@ from ...core.model import (
     ToolResult,
 )
 from ...errors import UsageError
-from ..common import array_field, object_field, read_arguments, speaks, text_field, to_wire, unspoken, without
+from ..common import array_field, in_turns, object_field, read_arguments, speaks, text_field, to_wire, unspoken, without
 from .fields import PROTOCOL
 from .parts import decode_content, encode_content
 
@@ -157,7 +157,9 @@ def _call(value: JSONObject, path: str) -> tuple[ToolCall, JSONObject]:
 def encode_messages(request: Request, custom: Set[str]) -> list[JSONObject]:
     """The messages as chat completions want them. `custom`: the custom tools."""
     return [
-        wire for message in request.messages for wire in _encode(message, custom, speaks(message, request, PROTOCOL))
+        wire
+        for message in in_turns(request, PROTOCOL)
+        for wire in _encode(message, custom, speaks(message, request, PROTOCOL))
     ]
 
 
