@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -132,6 +133,22 @@ def test_a_tool_that_fails_tells_the_model_and_the_person(page: Any, server: Ser
     page.fill(FIELD, "What is half a sum?")
     page.press(FIELD, "Enter")
     page.locator("details.round .badge.bad").wait_for()
+
+
+def test_a_call_that_the_limit_cut_off_is_told_as_that_and_not_answered(page: Any):
+    call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "clock", "arguments": '{"zone": "Euro'}}
+    choices = ({"delta": {"tool_calls": [call]}}, {"delta": {}, "finish_reason": "length"})
+    stream = "".join(f"data: {json.dumps({'choices': [{'index': 0, **each}]})}\n\n" for each in choices)
+    asked: list[str] = []
+
+    def answer(route: Any) -> None:
+        asked.append(route.request.url)
+        route.fulfill(content_type="text/event-stream", body=f"{stream}data: [DONE]\n\n")
+
+    page.route("**/v1/chat/completions", answer)
+    told = ask(page, "What time is it?").locator(".notice.bad").inner_text()
+    assert "cut the answer off inside a call of `clock`; nothing was run" in told
+    assert len(asked) == 1
 
 
 def test_an_upstream_that_fails_is_told(page: Any):

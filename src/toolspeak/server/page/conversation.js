@@ -123,6 +123,8 @@ export class Conversation {
       answer.output_tokens += heard.output;
       Object.assign(answer, { record: heard.record, plan: heard.plan, warnings: heard.warnings });
       if (!heard.calls.length) return;
+      const cut = heard.finish === "length" && heard.calls.find((call) => !isWhole(call));
+      if (cut) throw new Error(`the limit of tokens cut the answer off inside a call of \`${cut.name}\`; nothing was run`);
       /** @type {Round} */
       const round = { text: heard.text, reasoning: heard.reasoning, calls: [], record: heard.record, seconds: 0 };
       round.calls = heard.calls.map(unanswered);
@@ -162,6 +164,19 @@ export class Conversation {
   _body(wishes) {
     const tools = wishes.tools.map((tool) => tool.definition);
     return { model: wishes.model, messages: this.exchanges.flatMap(messages), ...(tools.length ? { tools } : {}) };
+  }
+}
+
+/**
+ * @param {import("./stream.js").Call} call
+ * @returns {boolean} whether all of its arguments are there
+ */
+function isWhole(call) {
+  try {
+    JSON.parse(call.arguments || "{}");
+    return true;
+  } catch {
+    return false;
   }
 }
 
