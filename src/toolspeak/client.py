@@ -286,9 +286,7 @@ class AsyncClient:
 
     async def forget(self) -> None:
         """Free what is this client's own: an upstream that the caller made may serve others."""
-        await self._probes.close()
-        if self._upstream_is_ours:
-            await self._close()
+        await (self.close() if self._upstream_is_ours else self._probes.close())
 
     async def __aenter__(self) -> Self:
         return self

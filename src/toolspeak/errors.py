@@ -59,10 +59,11 @@ class ToolspeakError(Exception):
     """Base of everything toolspeak raises on purpose.
 
     `hint` is one sentence that tells the reader what to do next; `status` is the HTTP status a server
-    face would answer with.
+    face would answer with, and `final` says that to ask again by oneself helps nobody.
     """
 
     status = 500
+    final = False
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -145,9 +146,13 @@ class ModelError(ToolspeakError):
 class ToolChoiceError(ModelError):
     """The model gave no answer that `tool_choice` allows, however often it was asked."""
 
+    final = True
+
 
 class FormatError(ModelError):
     """The model gave no answer in the `response_format` asked for, however often it was asked."""
+
+    final = True
 
 
 class UpstreamError(ModelError):

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from math import ceil
 from typing import Any, TypeAlias
 
-from ..errors import FormatError, ToolChoiceError, ToolspeakError, UsageError
+from ..errors import ToolspeakError, UsageError
 
 __all__ = [
     "MAX_BODY",
@@ -63,7 +63,7 @@ def error_headers(error: ToolspeakError, *, final: bool = False) -> Headers:
     headers: Headers = []
     if wait is not None:
         headers.append((b"retry-after", str(ceil(min(max(1.0, wait), _LONGEST_WAIT))).encode()))
-    if final or isinstance(error, ToolChoiceError | FormatError) or getattr(error, "final", False):
+    if final or error.final:
         # It was asked again already, as often as is allowed, or tools have run: SDKs that see this do not do it again.
         headers.append((b"x-should-retry", b"false"))
     return [*headers, (b"www-authenticate", b"Bearer")] if error.status == 401 else headers

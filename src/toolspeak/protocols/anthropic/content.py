@@ -58,25 +58,33 @@ def content_of(events: Iterable[Event], reply: Reply, message: str) -> list[JSON
                 content.put(uses.block(calls[event.id], len(content.blocks)))
             case _:  # the reply tells it
                 pass
+    content.shut()
     return content.blocks
 
 
 class _Content:
     def __init__(self) -> None:
         self.blocks: list[JSONObject] = []
-        self._open = ""  # the kind of the last block, if that may go on
+        self._open = ""  # the kind of the last block, if that may go on, and what has been said in it
+        self._pieces: list[str] = []
+
+    def shut(self) -> None:
+        """The last block does not go on."""
+        if self._open:
+            self.blocks[-1][self._open] = "".join(self._pieces)
+            self._open, self._pieces = "", []
 
     def put(self, block: JSONObject) -> None:
         """A block that is whole."""
+        self.shut()
         self.blocks.append(block)
-        self._open = ""
 
     def say(self, kind: str, text: str) -> None:
         """A piece of a text or of a thought."""
         if not text and kind != self._open:
             return
         self._switch(kind)
-        self.blocks[-1][kind] += text
+        self._pieces.append(text)
 
     def _switch(self, kind: str) -> None:
         if kind != self._open:
@@ -90,12 +98,13 @@ class _Content:
             self.put(data)
         elif part.kind == THINKING and is_object(data):
             if self._open == THINKING:
+                self.shut()
                 self.blocks.pop()
             self.put(data)
         elif part.kind == CITATIONS and is_array(data):
             self._switch("text")
             self.blocks[-1][CITATIONS] = data
-            self._open = ""
+            self.shut()
 
 
 # ------------------------------------------------------------------------------------------- without an order

@@ -7,6 +7,7 @@ byte templates. Above: `gemini`, the server. Below: `atomic`, `gemini.wire`, `co
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 
 import msgspec
 
@@ -130,10 +131,9 @@ class _Parts:
 
 def _joined(parts: Iterable[JSONObject]) -> list[JSONObject]:
     joined: list[JSONObject] = []
-    for part in parts:
-        if joined and _is_plain(part) and _is_plain(joined[-1]) and _thinks(joined[-1]) == _thinks(part):
-            part = {**part, "text": joined.pop()["text"] + part["text"]}
-        joined.append(part)
+    for (plain, _), group in groupby(parts, lambda part: (_is_plain(part), _thinks(part))):
+        run = list(group)
+        joined += [{**run[-1], "text": "".join(part["text"] for part in run)}] if plain else run
     return joined
 
 
