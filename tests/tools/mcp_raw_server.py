@@ -114,6 +114,8 @@ def main() -> None:
             server = {"name": "raw", "version": "1"}
             result = {"protocolVersion": params["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": server}
             send({"id": identifier, "result": result})
+        elif method == "tools/list" and (FOLDER / "refusing").exists():
+            send({"id": identifier, "error": {"code": -32602, "message": "not now"}})
         elif method == "tools/list":
             send({"id": identifier, "result": {"tools": offered()}})
         elif method == "tools/call":

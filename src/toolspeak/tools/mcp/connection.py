@@ -2,7 +2,8 @@
 
 It lives in a task of its own, since what a task has opened there, the same task must close; calls come from any task.
 Sampling, elicitation and roots are not offered: a server can ask nothing of the model or the person. Above:
-`mcp.servers`. Below: `mcp.stdio`, `mcp.http`, `mcp.results`, the package mcp, which the extra `mcp` installs.
+`mcp.servers`. Below: `mcp.stdio`, `mcp.http`, `mcp.sieve`, `mcp.results`, the package mcp, which the extra `mcp`
+installs.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from .http import KEY, MOST_BODY, guarded_client
 from .oauth import Login, LoginNeeded, Tokens, authorization
 from .pins import Definition
 from .results import definition_of, output_of_result
+from .sieve import MOST_TOOLS, Refused, Sieve, reason
 from .stdio import Child, stdio
 
 if TYPE_CHECKING:
@@ -33,8 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Connection", "Lost"]
 
-#: Tools of one server, and pages that it may tell them on.
-_MOST_TOOLS = 512
+#: Pages that a server may tell its tools on.
 _MOST_PAGES = 64
 #: Seconds that a connection has to close.
 _CLOSING = 10.0
@@ -75,6 +76,7 @@ class Connection:
         self._over = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._failed = False
+        self._sieve = Sieve(lambda: self._client.session.protocol_version if self._client is not None else None)
         #: The server said that it offers something else now.
         self.stale = False
 
@@ -82,6 +84,11 @@ class Connection:
     def alive(self) -> bool:
         """Whether a call can be tried."""
         return self._client is not None and not self._failed and not self._child.ended.is_set()
+
+    @property
+    def refused(self) -> tuple[Refused, ...]:
+        """The tools that the server offers and nobody can read."""
+        return tuple(self._sieve.refused)
 
     async def open(self) -> tuple[Definition, ...]:
         """Connect; what the server offers.
@@ -125,6 +132,7 @@ class Connection:
         try:
             return await self._listed()
         except Exception as error:
+            self.stale = True  # nothing is known of what it offers now
             raise self._told(error, "telling its tools") from None
 
     async def call(self, name: str, arguments: JSONObject, context: CallContext) -> ToolOutput:
@@ -186,24 +194,26 @@ class Connection:
 
     async def _transport(self, stack: AsyncExitStack) -> Transport:
         if self._server.command:
-            return stdio(self._server, self._variables, self._child)
+            return self._sieve.over(stdio(self._server, self._variables, self._child))
         from mcp.client.streamable_http import streamable_http_client
 
         auth = authorization(self._server, self._tokens, self._login, self._barred.append)
         client = await stack.enter_async_context(guarded_client(self._server, self._resolver, auth))
-        return streamable_http_client(self._server.url, http_client=client, max_sse_event_size=MOST_BODY)
+        spoken = streamable_http_client(self._server.url, http_client=client, max_sse_event_size=MOST_BODY)
+        return self._sieve.over(spoken)
 
     async def _listed(self) -> tuple[Definition, ...]:
         assert self._client is not None
         if self._client.server_capabilities.tools is None:
             return ()
         found: list[Definition] = []
+        self._sieve.forget()
         cursor: str | None = None
         for _ in range(_MOST_PAGES):
             page = await self._client.list_tools(cursor=cursor)
             found += [definition_of(each) for each in page.tools]
-            if len(found) > _MOST_TOOLS:
-                raise self._lost(f"offers more than {_MOST_TOOLS} tools")
+            if len(found) + len(self._sieve.refused) > MOST_TOOLS:
+                raise self._lost(f"offers more than {MOST_TOOLS} tools")
             cursor = page.next_cursor
             if not cursor:
                 return tuple(found)
@@ -218,6 +228,7 @@ class Connection:
     def _told(self, error: Exception, what: str) -> ToolError:
         """An error of any part below, in our words. The server's words are kept short."""
         from mcp.shared.exceptions import MCPError
+        from pydantic import ValidationError
 
         inner = _innermost(error)
         if isinstance(inner, ToolError):
@@ -234,6 +245,8 @@ class Connection:
             if self._server.url and inner.code not in _OF_THE_REQUEST:
                 return self._lost(f"failed during {what}: {inner.message[:_MOST_WORDS]}")
             return ToolError(f"the MCP server `{self._server.name}` refused {what}: {inner.message[:_MOST_WORDS]}")
+        if isinstance(inner, ValidationError):
+            return self._lost(f"answered {what} with something that is no MCP: {reason(inner)}")
         if isinstance(inner, FileNotFoundError):
             return self._lost(f"cannot be started: there is no `{self._server.command or self._server.cwd}`")
         return self._lost(f"failed during {what}: {type(inner).__name__}: {str(inner)[:_MOST_WORDS]}")

@@ -19,6 +19,7 @@ from typing import Literal, Self, TypeAlias
 import msgspec
 
 from ...core.model import JSONObject, Note, Tool
+from ...core.printable import printable
 from ...core.schema import ArgumentSchema
 from ...errors import SchemaError, ToolError, ToolspeakError, UsageError
 from ...state import State
@@ -28,6 +29,7 @@ from .config import McpServer, command_for
 from .connection import Connection, Lost
 from .oauth import Login, Tokens
 from .pins import Definition, Pins, Verdict
+from .sieve import Refused
 
 __all__ = ["Approver", "McpServers", "Offer", "Review"]
 
@@ -38,6 +40,9 @@ _LONGEST_PAUSE = 30.0
 _LONGEST_NAME = 64
 #: Bytes of one definition; the largest of servers in use have some thousand.
 _LARGEST_DEFINITION = 64 * 1024
+#: Characters of the name of a tool in a note, and notes about tools of one server: one more says how many are left.
+_SHOWN_NAME = 80
+_MOST_NOTES = 20
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -121,7 +126,7 @@ class McpServers:
         host = self._hosts.get(name)
         if host is None:
             raise UsageError(f"there is no MCP server `{name}`", hint=f"known are {', '.join(sorted(self._hosts))}")
-        offered = self._usable(host.server, await host.offered())
+        offered = self._usable(host, await host.offered())
         return Review(host.server, offered, self._pins.judge(host.server, offered))
 
     def approve(self, review: Review) -> None:
@@ -147,21 +152,27 @@ class McpServers:
         except ToolspeakError as error:
             self._note("mcp_server_unusable", str(error))
             return []
-        offered = self._usable(host.server, offered)
+        offered = self._usable(host, offered)
         verdict = self._pins.judge(host.server, offered)
         approved = await self._approved(host, verdict, offered)
         return [_McpTool(host, each) for each in approved]
 
-    def _usable(self, server: McpServer, offered: tuple[Definition, ...]) -> tuple[Definition, ...]:
+    def _usable(self, host: _Host, offered: tuple[Definition, ...]) -> tuple[Definition, ...]:
         """Without definitions that no model could be told."""
         times = Counter(each.name for each in offered)
-        usable: list[Definition] = []
+        refused, usable = list(host.refused), list[Definition]()
         for each in offered:
             problem = "it is offered twice" if times[each.name] > 1 else _problem(each)
             if problem:
-                self._note("mcp_tool_unusable", f"`{each.name[:80]}` of the server `{server.name}`: {problem}")
+                refused.append(Refused(each.name, problem))
             else:
                 usable.append(each)
+        whose = f"of the MCP server `{host.server.name}`"
+        for each in refused[:_MOST_NOTES]:
+            what = f"the tool `{_shown(each.name)}`" if each.name.strip() else "a tool without a name"
+            self._note("mcp_tool_unusable", f"{what} {whose} is left out: {each.why}")
+        if len(refused) > _MOST_NOTES:
+            self._note("mcp_tool_unusable", f"{len(refused) - _MOST_NOTES} more tools {whose} are left out")
         return tuple(usable)
 
     async def _approved(self, host: _Host, verdict: Verdict, offered: tuple[Definition, ...]) -> tuple[Definition, ...]:
@@ -177,7 +188,7 @@ class McpServers:
             what = "has changed since" if each in verdict.changed else "was not there when"
             why = "was not approved" if verdict.first else f"{what} the server was approved"
             hint = f"look at it and approve it: `{command_for('approve', host.server)}`"
-            self._note("mcp_tool_changed", f"`{host.server.prefix}{each.name[:80]}` {why}; it is left out ({hint})")
+            self._note("mcp_tool_changed", f"`{host.server.prefix}{_shown(each.name)}` {why}; it is left out ({hint})")
         return verdict.unchanged
 
     async def _allows(self, offer: Offer) -> bool:
@@ -190,7 +201,8 @@ class McpServers:
         """Two tools of one name: nobody could say which is meant, so neither is offered."""
         times = Counter(each.tool.name for each in tools)
         for name in sorted(name for name, count in times.items() if count > 1):
-            self._note("mcp_name_clash", f"`{name}` is offered more than once and left out")
+            whose = " and ".join(sorted({f"`{each.server}`" for each in tools if each.tool.name == name}))
+            self._note("mcp_name_clash", f"`{name}` is offered more than once and left out (MCP server {whose})")
         return [each for each in tools if times[each.tool.name] == 1]
 
     def _note(self, code: str, detail: str) -> None:
@@ -206,6 +218,7 @@ class _McpTool:
     def __init__(self, host: _Host, definition: Definition) -> None:
         self._host = host
         self._definition = definition
+        self.server = host.server.name
         side_effects = definition.name not in host.server.read_only
         name = _named(host.server, definition.name)
         self.tool = Tool(name, definition.description, definition.schema, side_effects)
@@ -248,14 +261,19 @@ class _Host:
             self._offered = await connection.definitions()
         return self._offered
 
+    @property
+    def refused(self) -> tuple[Refused, ...]:
+        """What it offers beside that, and nobody can read."""
+        return self._connection.refused if self._connection is not None else ()
+
     async def call(self, definition: Definition, arguments: JSONObject, context: CallContext) -> ToolOutput:
         """Call a tool that was approved, if it still is what it was."""
         try:
             offered = await self.offered()
             connection = await self._connected()
-            now = {each.name: each.hash for each in offered}
-            if now.get(definition.name) != definition.hash:
-                what = "has changed" if definition.name in now else "is gone"
+            now = [each for each in offered if each.name == definition.name]
+            if [each.hash for each in now] != [definition.hash]:
+                what = "has changed" if now else "is gone"
                 hint = "the user has to look at it and approve it: `toolspeak mcp approve`"
                 raise ToolError(f"`{definition.name}` of the server `{self.server.name}` {what}", hint=hint)
             output = await connection.call(definition.name, arguments, context)
@@ -321,9 +339,16 @@ def _problem(definition: Definition) -> str:
         return "it has no name"
     try:
         size = len(msgspec.json.encode(definition))
+        if size > _LARGEST_DEFINITION:
+            return f"its definition has {size} bytes, more than {_LARGEST_DEFINITION}"
         ArgumentSchema.of(definition.schema)
     except SchemaError as error:
         return str(error)
     except (TypeError, ValueError, RecursionError):
         return "its definition is no JSON"
-    return f"its definition has {size} bytes, more than {_LARGEST_DEFINITION}" if size > _LARGEST_DEFINITION else ""
+    return ""
+
+
+def _shown(name: str) -> str:
+    """A name that a server has chosen, as far as people need to see it."""
+    return printable(name[:_SHOWN_NAME])
