@@ -3,11 +3,11 @@
 A family file is text. `## domain` begins a group of related families. A family begins with `== name | other name`, goes
 on with `@ description | other description`, and has a line for each parameter, `key other_name : kind ! description`
 (`?` instead of `!`: optional; `a.b` is a member of the object `a`). Lines with `>` are requests with slots; `[a=1]` at
-their end fixes a value that is said without a slot. A line `~ head :: fragment` can ask for several calls at once. Lines
+their end fixes a value that is said without a slot, and `{a!}` says a value as it is called. A line `~ head :: fragment` can ask for several calls at once. Lines
 with `-` are near misses: what somebody asks beside this tool, and the tool cannot do.
 
 `Family.offer` draws a concrete tool from it, `Offer.ask` a request for one call, `Offer.ask_several` one for several.
-Above: `scenes`. Below: `values`.
+Above: `scenes`. Below: `several`, `values`, `wording`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from typing import NamedTuple
 from toolspeak.core.model import JSONObject, JSONValue, Tool, ToolCall
 
 from .pools import WORDS
+from .several import SLOT, several
 from .values import Drawn, Kind, kind, list_of
-from .wording import ASKING, misspelled, sentence, strung
+from .wording import misspelled, sentence
 
 FOLDER = Path(__file__).parent / "families"
-_SLOT = re.compile(r"\{([\w.]+)\}")
 _FIXED = re.compile(r"\s*\[(\w+=.*)\]$")
 _DEFAULT = re.compile(r"Default is '?([^'.]+(?:\.\d+)?)'?\.$")
 #: Tools that could be used for nearly anything: they stand in no list of which nothing fits.
@@ -233,30 +233,33 @@ class Offer:
         if joint is not None and rng.random() < 0.2:
             text, fixed = f"{joint[0]} {joint[1]}", {}
         else:
-            text, fixed = _split(rng.choice(self.family.requests))
-        said, call = self._fill(misspelled(text, rng), fixed, rng, {})
+            text, fixed = self.template(rng)
+        said, call = self.fill(misspelled(text, rng), fixed, rng, {})
         return sentence(said, rng), call
 
     def ask_several(self, rng: random.Random, count: int) -> tuple[str, list[ToolCall]]:
         """A request that takes so many calls of this tool; one, where the tool takes a list of what is asked for."""
-        joint = self.family.joint
-        roll = rng.random()
         if self._plural:
             said, call = self.ask(rng)
             return said, [call]
-        if joint is not None and roll < 0.6:
-            return self._joint(joint, rng, count)
-        text, fixed = _split(rng.choice(self.family.requests))
-        varied = [key for key in _SLOT.findall(text) if self._is_plain(key)]
-        if varied and roll < 0.8:
-            return self._varied(text, fixed, rng.choice(varied), rng, count)
-        parts: list[str] = []
-        calls: list[ToolCall] = []
-        for _ in range(count):
-            said, call = self._fill(*_split(rng.choice(self.family.requests)), rng, {})
-            parts.append(said)
-            calls.append(call)
-        return strung(parts, rng), calls
+        return several(self, rng, count)
+
+    def template(self, rng: random.Random) -> tuple[str, JSONObject]:
+        """A request with slots, and values that it fixes."""
+        return _split(rng.choice(self.family.requests))
+
+    @property
+    def joint(self) -> tuple[str, str] | None:
+        """How several calls begin to be asked for, and how each of them is told."""
+        return self.family.joint
+
+    def label(self, key: str, rng: random.Random) -> str:
+        """What a parameter may be called by a person."""
+        return rng.choice(self._param(key).names).replace("_", " ")
+
+    def kind_of(self, key: str) -> Kind | None:
+        """The kind of value of a slot; None for objects."""
+        return self._param(key).kind
 
     def _spelled_out(self, rng: random.Random) -> tuple[str, ToolCall]:
         """What the tool does, and its parameters by name: any of the optional ones may be wanted."""
@@ -278,64 +281,16 @@ class Offer:
         text = rng.choice(["{0}. {1}.", "{0} with {1}", "{0}, {1}", "{0} ({1})", "I need this: {2}. {1}."]).format(
             about, rng.choice([", ", "; ", " and "]).join(told), about[:1].lower() + about[1:]
         )
-        said, call = self._fill(text, {}, rng, {})
+        said, call = self.fill(text, {}, rng, {})
         return sentence(said, rng), call
 
-    def _joint(self, joint: tuple[str, str], rng: random.Random, count: int) -> tuple[str, list[ToolCall]]:
-        shared: dict[str, Drawn] = {}
-        head, _ = self._fill(joint[0], {}, rng, shared)
-        slots = _SLOT.findall(joint[1])
-        if len(slots) > 1 and rng.random() < 0.15:  # one value is the same in all fragments
-            same = rng.choice(slots)
-            kind_ = self._param(same).kind
-            assert kind_ is not None
-            shared.setdefault(same, kind_.draw(rng))
-        told: dict[str, ToolCall] = {}
-        for _ in range(count * 4):
-            if len(told) == count:
-                break
-            said, call = self._fill(joint[1], {}, rng, dict(shared))
-            told[said] = ToolCall(call.name, self._merged(shared, call))
-        fragments, calls = list(told), list(told.values())
-        count = len(calls)
-        sep = (
-            rng.choice([", ", ", ", "; ", ", then ", ", for "])
-            if "for" in head.split()[-2:]
-            else rng.choice([", ", ", ", "; "])
-        )
-        last = rng.choice([" and ", " and ", ", and ", " and also ", " as well as ", "; and "])
-        said = f"{head} {sep.join(fragments[:-1])}{last}{fragments[-1]}" if count > 1 else f"{head} {fragments[0]}"
-        return sentence(said + ("?" if head.split()[0] in ASKING else "."), rng), calls
-
-    def _merged(self, shared: dict[str, Drawn], call: ToolCall) -> JSONObject:
+    def merged(self, shared: dict[str, Drawn], call: ToolCall) -> ToolCall:
+        """The call with values that all calls share."""
         arguments = dict(call.arguments)
         for key, drawn in shared.items():
             if "." not in key:
                 arguments.setdefault(self._names[key], self._value(key, drawn))
-        return self._ordered(arguments)
-
-    def _varied(
-        self, text: str, fixed: JSONObject, key: str, rng: random.Random, count: int
-    ) -> tuple[str, list[ToolCall]]:
-        param = self._param(key)
-        assert param.kind is not None
-        drawn = {str(each.value): each for each in (param.kind.draw(rng) for _ in range(count * 3))}
-        chosen = list(drawn.values())[:count]
-        words = [each.said for each in chosen]
-        listed = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-        shared: dict[str, Drawn] = {key: Drawn(chosen[0].value, listed)}
-        said, _ = self._fill(text, fixed, rng, shared)
-        calls = [self._fill(text, fixed, rng, {**shared, key: each})[1] for each in chosen]
-        return sentence(said, rng), calls
-
-    def _is_plain(self, key: str) -> bool:
-        param = self._param(key)
-        return (
-            "." not in key
-            and param.kind is not None
-            and param.kind.schema["type"] == "string"
-            and not param.kind.options
-        )
+        return ToolCall(call.name, self._ordered(arguments))
 
     def _param(self, key: str) -> Param:
         outer, _, inner = key.partition(".")
@@ -346,16 +301,16 @@ class Offer:
             return param._replace(kind=list_of(Kind(one.draw, items), 1, 4))
         return param.members[inner] if inner else param
 
-    def _fill(self, text: str, fixed: JSONObject, rng: random.Random, drawn: dict[str, Drawn]) -> tuple[str, ToolCall]:
+    def fill(self, text: str, fixed: JSONObject, rng: random.Random, drawn: dict[str, Drawn]) -> tuple[str, ToolCall]:
         """The text with values in its slots, and the call that goes with it; `drawn` values are kept."""
         found = drawn
-        for key in _SLOT.findall(text):
+        for key in SLOT.findall(text):
             if key not in found:
                 param = self._param(key)
                 assert param.kind is not None
                 found[key] = _fresh(param.kind, key, found, rng)
-        used = {key: found[key] for key in dict.fromkeys(_SLOT.findall(text))}
-        said = _SLOT.sub(lambda slot: _said(used[slot.group(1)], slot), text)
+        used = {key: found[key] for key in dict.fromkeys(SLOT.findall(text))}
+        said = SLOT.sub(lambda slot: _said(used[slot.group(1)], slot), text)
         arguments: JSONObject = {
             self._names[key]: [value] if key == self._plural else value for key, value in fixed.items()
         }
@@ -410,7 +365,7 @@ def _pluralised(family: Family, rng: random.Random) -> str:
     """The parameter that takes a list in this tool though it takes one value in the family; mostly none."""
     if rng.random() > _PLURAL:
         return ""
-    asked = {key for text in (*family.requests, *(family.joint or ())) for key in _SLOT.findall(text)}
+    asked = {key for text in (*family.requests, *(family.joint or ())) for key in SLOT.findall(text)}
     able = [
         key
         for key, param in family.params.items()
@@ -428,6 +383,8 @@ def _plural_of(name: str, rng: random.Random) -> str:
 
 def _said(drawn: Drawn, slot: re.Match[str]) -> str:
     """How a value is said in its place: beside a letter, a digit or a sign of money, numbers are digits."""
+    if slot.group().endswith("!}"):
+        return ", ".join(map(str, drawn.value)) if isinstance(drawn.value, list) else str(drawn.value)
     before, after = slot.string[: slot.start()][-1:], slot.string[slot.end() :][:1]
     number = isinstance(drawn.value, int | float) and not drawn.said[:1].isdigit()
     return (
@@ -469,11 +426,21 @@ def _split(request: str) -> tuple[str, JSONObject]:
 def families(folder: Path = FOLDER) -> list[Family]:
     """All families of a folder. Files whose names come later may be added without a change of what is held out."""
     found = [family for file in sorted(folder.glob("*.txt")) for family in _read_file(file.read_text(encoding="utf-8"))]
-    more: dict[str, tuple[str, ...]] = {}
+    misses: dict[str, tuple[str, ...]] = {}
     for file in sorted(folder.glob("*.tsv")):
         rows = (line.split("\t") for line in file.read_text(encoding="utf-8").splitlines() if line)
-        more |= {key: tuple(misses.split("|")) for key, misses in rows}
-    return [family._replace(misses=(*family.misses, *more.get(family.key, ()))) for family in found]
+        misses |= {key: tuple(told.split("|")) for key, told in rows}
+    requests: dict[str, tuple[str, ...]] = {}
+    for file in sorted(folder.glob("*.more")):  # families by their names, with nothing but more requests for them
+        for more in _read_file(file.read_text(encoding="utf-8")):
+            requests[more.key] = (*requests.get(more.key, ()), *more.requests)
+    return [
+        family._replace(
+            misses=(*family.misses, *misses.get(family.key, ())),
+            requests=(*family.requests, *requests.get(family.key, ())),
+        )
+        for family in found
+    ]
 
 
 def _read_file(text: str) -> Iterator[Family]:

@@ -157,21 +157,21 @@ class Scenes:
             request, call = gold.ask(rng)
             return [_scene(frame, (_user(request),), Answer((call,)), mode)]
         roll = rng.random()
-        if roll < 0.50:
+        if roll < 0.44:
             return [self._one(frame, gold, rng)]
-        if roll < 0.63:
+        if roll < 0.64:
             request, calls = gold.ask_several(rng, rng.choices([2, 3, 4, 5], [50, 28, 16, 6])[0])
             what = "several" if len(calls) > 1 else "listed"
             return [_scene(frame, (_user(request),), Answer(tuple(calls)), what)]
-        if roll < 0.68 and len(golds) > 1:
+        if roll < 0.69 and len(golds) > 1:
             asked = [each.ask(rng) for each in rng.sample(golds, rng.randint(2, len(golds)))]
             request = strung([said for said, _ in asked], rng)
             return [_scene(frame, (_user(request),), Answer(tuple(call for _, call in asked)), "different")]
-        if roll < 0.85:
+        if roll < 0.86:
             return self._irrelevant(frame, offers, rng, style)
-        if roll < 0.88:
+        if roll < 0.89:
             return self._ask_back(frame, gold, rng)
-        if roll < 0.95:
+        if roll < 0.96:
             return self._after_result(frame, gold, golds, rng)
         return self._small_talk(frame, rng)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 #: Words that begin a question.
 ASKING = frozenset("What What's How When Which Who Where Is Does Do Can Are".split())
-_SLOT = re.compile(r"(\{[\w.]+\})")
+_SLOT = re.compile(r"(\{[\w.]+!?\})")
 _POLITE = (
     "Please ", "Hey, ", "Could you please ", "I need you to ", "Hi! ", "Can you ", "Quick question: ", "Help me: ", "ok so ",
     "Hello, would you ", "Kindly ", "Next, ", "Now ", "I want you to ", "Your task: ", "Do this: ", "yo, ", "Let's ",

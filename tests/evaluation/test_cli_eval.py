@@ -80,6 +80,21 @@ def test_a_second_start_goes_on_and_a_finished_run_asks_nothing():
     assert json.loads(again.stdout)["rows"][0]["scores"]["single"]["correct"] == 5
 
 
+def test_parts_of_a_run_share_its_cases_and_their_journals_make_one_report(home: Path):
+    with serving_in_a_thread(KNOWS) as server:
+        few = here(server, "--mode", "off", "--json", "--limit", "7")
+        parts = [json.loads(run(*few, "--part", f"{at}/3", "--out", f"p{at}").stdout) for at in (1, 2, 3)]
+        assert len(server.heard) >= 7
+        (home / "whole").mkdir()
+        journals = [(home / f"p{at}" / "cases.jsonl").read_bytes() for at in (1, 2, 3)]
+        (home / "whole" / "cases.jsonl").write_bytes(b"".join(journals))
+        count = len(server.heard)
+        whole = json.loads(run(*few, "--out", "whole").stdout)
+        assert len(server.heard) == count
+    assert [each["rows"][0]["scores"]["all"]["cases"] for each in parts] == [3, 2, 2]
+    assert whole["rows"][0]["scores"]["all"]["cases"] == 7
+
+
 def test_with_mode_off_other_choices_make_no_difference():
     with serving_in_a_thread(KNOWS) as server:
         choices = ("--dialect", "hermes", "--dialect", "action", "--marks", "nonce", "--marks", "fixed", "--json")
@@ -183,6 +198,7 @@ def test_errors_are_told_by_the_exit_status(after: int, status: int):
         (("--model", "openai:m", "--category", "simple_python"), "there is no category `simple_python` in builtin"),
         (("--model", "openai:m", "--base-url", "ftp://x"), "http://"),
         (("--model", "openai:m", "--limit", "0"), "--limit"),
+        (("--model", "openai:m", "--part", "3/2"), "'3/2' is not a part of a whole"),
         (("--model", "openai:m", "--out", "file"), "results cannot be kept in `file/cases.jsonl`"),
     ],
 )

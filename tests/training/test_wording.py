@@ -75,7 +75,7 @@ def test_numbers_beside_letters_and_money_are_digits(request_: str, said: re.Pat
     for _ in range(300):
         offer = family.offer(rng, Style())
         if not offer._plural:  # pyright: ignore[reportPrivateUsage]
-            text, _ = offer._fill(request_, {}, rng, {})  # pyright: ignore[reportPrivateUsage]
+            text, _ = offer.fill(request_, {}, rng, {})  # pyright: ignore[reportPrivateUsage]
             assert said.search(text), text
 
 

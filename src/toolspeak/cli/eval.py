@@ -43,6 +43,8 @@ __all__ = ["command"]
 #: What the names of models that run here begin with.
 _EMBEDDED = "embedded:"
 _NOBODY, _SOME_ERRORS, _STOPPED = 1, 3, 130
+#: More parts than any suite has cases.
+_MOST_PARTS = 10_000
 #: More cases at a time than this only wait for each other.
 _MOST_PARALLEL = 256
 #: Seconds for one answer, its retries included: a slow machine may think for minutes.
@@ -57,11 +59,29 @@ Examples:
   toolspeak eval --model embedded: --mode force --plan inline --plan envelope --limit 5 --parallel 1
   toolspeak eval --suite bfcl --category simple_python --limit 50 --model ollama:qwen3:8b --dialect hermes
   toolspeak eval --suite bfcl --model embedded: --settings native,inline,inline+grammar@100 --each 40 --report t.md
+  toolspeak eval --suite bfcl --model embedded: --part 2/8 --out part-2
 
 \b
 Exit status: 0 every case has an answer, 1 nobody answered, 2 the command line is wrong, 3 some cases ended in an
 error, 130 stopped. After 1, 3 and 130 the same command goes on.
 """
+
+
+class _Part(click.ParamType[tuple[int, int]]):
+    """Which part of how many, as `2/8`."""
+
+    name = "K/N"
+
+    def convert(
+        self, value: str | tuple[int, int], param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, int]:
+        """Both numbers."""
+        if isinstance(value, tuple):
+            return value
+        number, _, parts = value.partition("/")
+        if not (number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts) <= _MOST_PARTS):
+            self.fail(f"{value!r} is not a part of a whole: write the second of eight as 2/8", param, ctx)
+        return int(number), int(parts)
 
 
 class _Asked(msgspec.Struct, frozen=True):
@@ -80,6 +100,7 @@ class _Asked(msgspec.Struct, frozen=True):
     limit: int | None
     each: int | None
     seed: int
+    part: tuple[int, int]
     parallel: int
     timeout: float
     retries: int
@@ -127,6 +148,12 @@ class _Asked(msgspec.Struct, frozen=True):
 @click.option("--limit", type=click.IntRange(1), help="At most so many cases, from all categories alike.")
 @click.option("--each", type=click.IntRange(1), help="At most so many cases of each category.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Decides which ones a limit leaves.")
+@click.option(
+    "--part",
+    type=_Part(),
+    default="1/1",
+    help="Only the K-th of N equal parts, to share a run among machines; their cases.jsonl can be put together.",
+)
 @click.option(
     "--parallel", type=click.IntRange(1, _MOST_PARALLEL), default=4, show_default=True, help="Cases at a time."
 )
@@ -290,7 +317,10 @@ def _work(asked: _Asked, settings: dict[Setting, int | None], cases: Sequence[Ca
         limits = [limit for limit in (of_each and of_each * categories, None if each else asked.limit) if limit]
         return min(limits, default=None)
 
-    return [(setting, choose(cases, most(each), asked.seed)) for setting, each in settings.items()]
+    number, parts = asked.part
+    return [
+        (setting, choose(cases, most(each), asked.seed)[number - 1 :: parts]) for setting, each in settings.items()
+    ]
 
 
 def _count(work: Work) -> int:

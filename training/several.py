@@ -1,0 +1,205 @@
+"""Several calls of one tool in one request: which values differ between the calls, and how that is said.
+
+Each form takes a tool that can fill its requests with values, and gives what is said and the calls that it asks for; a
+form that does not suit gives nothing. Above: `family`. Below: `values`, `wording`. The seed decides all.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable
+from typing import Protocol
+
+from toolspeak.core.model import JSONObject, ToolCall
+
+from .values import Drawn, Kind, listed
+from .wording import ASKING, sentence, strung
+
+SLOT = re.compile(r"\{([\w.]+)!?\}")
+#: Kinds of values that cannot be counted up in a sentence.
+_WHOLE = frozenset(("list", "bool", "matrix", "sentence", "review", "expr", "sql"))
+Asked = tuple[str, list[ToolCall]]
+
+
+class Asking(Protocol):
+    """A tool with requests that have slots."""
+
+    def template(self, rng: random.Random) -> tuple[str, JSONObject]:
+        """A request with slots, and values that it fixes."""
+        ...
+
+    @property
+    def joint(self) -> tuple[str, str] | None:
+        """How several calls begin to be asked for, and how each of them is told."""
+        ...
+
+    def label(self, key: str, rng: random.Random) -> str:
+        """What a parameter may be called by a person."""
+        ...
+
+    def kind_of(self, key: str) -> Kind | None:
+        """The kind of value of a slot; None for objects."""
+        ...
+
+    def fill(self, text: str, fixed: JSONObject, rng: random.Random, drawn: dict[str, Drawn]) -> tuple[str, ToolCall]:
+        """The text with values in its slots, those that are drawn already among them, and its call."""
+        ...
+
+    def merged(self, shared: dict[str, Drawn], call: ToolCall) -> ToolCall:
+        """The call with values that all calls share."""
+        ...
+
+
+def several(tool: Asking, rng: random.Random, count: int) -> Asked:
+    """A request that takes so many calls of this tool."""
+    for form in rng.choices(_FORMS, _OFTEN, k=3):
+        found = form(tool, rng, count)
+        if found is not None:
+            return found
+    return _strung(tool, rng, count)
+
+
+def _strung(tool: Asking, rng: random.Random, count: int) -> Asked:
+    """One request after the other."""
+    told = [tool.fill(*tool.template(rng), rng, {}) for _ in range(count)]
+    return strung([said for said, _ in told], rng), [call for _, call in told]
+
+
+def _fragments(tool: Asking, rng: random.Random, count: int) -> Asked | None:
+    """A head, and a fragment for each call."""
+    if tool.joint is None:
+        return None
+    opening, fragment = tool.joint
+    shared: dict[str, Drawn] = {}
+    head, _ = tool.fill(opening, {}, rng, shared)
+    slots = SLOT.findall(fragment)
+    if len(slots) > 1 and rng.random() < 0.3:  # all but one value, or only one, is the same in all fragments
+        kept = rng.sample(slots, rng.choice([1, len(slots) - 1]))
+        for key in kept:
+            if (kind := tool.kind_of(key)) is not None:
+                shared.setdefault(key, kind.draw(rng))
+    told: dict[str, ToolCall] = {}
+    for _ in range(count * 4):
+        if len(told) < count:
+            said, call = tool.fill(fragment, {}, rng, dict(shared))
+            told[said] = tool.merged(shared, call)
+    return _enumerated(head, list(told), rng), list(told.values())
+
+
+def _enumerated(head: str, fragments: list[str], rng: random.Random) -> str:
+    if len(fragments) > 1 and rng.random() < 0.15:
+        mark = rng.choice(["- ", "* ", "", "• "])
+        return f"{head.rstrip(':')}:\n" + "\n".join(mark + each for each in fragments)
+    chained = ["; ", ", then ", ", for "] if "for" in head.split()[-2:] else ["; "]
+    between = rng.choice([", ", ", ", *chained])
+    last = rng.choice([" and ", " and ", ", and ", " and also ", " as well as ", "; and ", ", and then "])
+    body = f"{between.join(fragments[:-1])}{last}{fragments[-1]}" if len(fragments) > 1 else fragments[0]
+    return sentence(f"{head} {body}" + ("?" if head.split(maxsplit=1)[0] in ASKING else "."), rng)
+
+
+def _varying(tool: Asking, text: str) -> list[str]:
+    """The slots of a request whose values can be counted up: in English, and not where one is quoted."""
+    if not text.isascii():
+        return []
+    slots = [slot for slot in SLOT.finditer(text) if text[: slot.start()][-1:] not in ("'", '"')]
+    found = [(key, tool.kind_of(key)) for key in dict.fromkeys(slot.group(1) for slot in slots) if "." not in key]
+    return [key for key, kind in found if kind is not None and kind.name not in _WHOLE]
+
+
+def _draws(tool: Asking, key: str, rng: random.Random, count: int) -> list[Drawn]:
+    """Different values for a slot."""
+    kind = tool.kind_of(key)
+    assert kind is not None
+    drawn = {str(each.value): each for each in (kind.draw(rng) for _ in range(count * 3))}
+    return list(drawn.values())[:count]
+
+
+def _counted(values: list[Drawn], rng: random.Random) -> Drawn:
+    """Several values as they are said in one place."""
+    return Drawn(values[0].said, listed(rng, [each.said for each in values]))
+
+
+def _one_varies(tool: Asking, rng: random.Random, count: int) -> Asked | None:
+    """One value differs: "for Paris, Rome and Oslo"."""
+    text, fixed = tool.template(rng)
+    able = _varying(tool, text)
+    if not able:
+        return None
+    key = rng.choice(able)
+    values = _draws(tool, key, rng, count)
+    shared = {key: _counted(values, rng)}
+    said, _ = tool.fill(text, fixed, rng, shared)
+    return sentence(said, rng), [tool.fill(text, fixed, rng, {**shared, key: each})[1] for each in values]
+
+
+def _in_step(tool: Asking, rng: random.Random, count: int) -> Asked | None:
+    """Two or three values differ together: "from Paris and Rome to Oslo and Lima, respectively"."""
+    text, fixed = tool.template(rng)
+    able = _varying(tool, text)
+    if len(able) < 2:
+        return None
+    keys = rng.sample(able, rng.choice([2, 2, min(3, len(able))]))
+    columns = {key: _draws(tool, key, rng, count) for key in keys}
+    count = min(len(values) for values in columns.values())
+    if count < 2:
+        return None
+    shared = {key: _counted(values[:count], rng) for key, values in columns.items()}
+    said, _ = tool.fill(text, fixed, rng, shared)
+    calls = [
+        tool.fill(text, fixed, rng, {**shared, **{key: values[at] for key, values in columns.items()}})[1]
+        for at in range(count)
+    ]
+    return sentence(_respectively(said, rng), rng), calls
+
+
+def _respectively(said: str, rng: random.Random) -> str:
+    if rng.random() < 0.25:
+        return said
+    end = said[-1] if said[-1:] in ".?!" else ""
+    return said.removesuffix(end) + rng.choice([" respectively", ", respectively", " (in that order)"]) + end
+
+
+def _all_pairs(tool: Asking, rng: random.Random, count: int) -> Asked | None:
+    """Two values with each other: "for 3 and 5 years at 2% and 4%, all combinations"."""
+    text, fixed = tool.template(rng)
+    able = _varying(tool, text)
+    if len(able) < 2:
+        return None
+    one, other = rng.sample(able, 2)
+    firsts, seconds = _draws(tool, one, rng, 2), _draws(tool, other, rng, 2)
+    shared = {one: _counted(firsts, rng), other: _counted(seconds, rng)}
+    said, _ = tool.fill(text, fixed, rng, shared)
+    ending = rng.choice(["Do all combinations.", "I need every combination.", "Each with each, please."])
+    calls = [tool.fill(text, fixed, rng, {**shared, one: a, other: b})[1] for a in firsts for b in seconds]
+    return f"{said if said[-1:] in '.?!' else said + '.'} {ending}", calls
+
+
+_AGAIN = (
+    "Do the same with {0} {1}.", "And once more for {0} {1}.", "Then again with {0} {1}.", "Also with {0} {1}.",
+    "Now the same thing, but {0} {1}.", "I also need it for {0} {1}.", "Repeat that with {0} {1}.", "And what about {0} {1}?",
+)  # fmt: skip
+
+
+def _once_more(tool: Asking, rng: random.Random, count: int) -> Asked | None:
+    """A request, and then the same with another value."""
+    text, fixed = tool.template(rng)
+    able = _varying(tool, text)
+    if not able:
+        return None
+    key = rng.choice(able)
+    first, *others = _draws(tool, key, rng, min(count, 3))
+    if not others:
+        return None
+    shared = {key: first}
+    said, call = tool.fill(text, fixed, rng, shared)
+    label = tool.label(key, rng)
+    more = [rng.choice(_AGAIN).format(label, each.said.rstrip(".?!")) for each in others]
+    calls = [call, *(tool.fill(text, fixed, rng, {**shared, key: each})[1] for each in others)]
+    return sentence(" ".join([said if said[-1:] in ".?!" else f"{said}.", *more]), rng), calls
+
+
+_FORMS: tuple[Callable[[Asking, random.Random, int], Asked | None], ...] = (
+    _fragments, _one_varies, _in_step, _strung, _once_more, _all_pairs,
+)  # fmt: skip
+_OFTEN = (40, 20, 17, 14, 7, 2)
