@@ -6,6 +6,7 @@ import asyncio
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 import pytest
@@ -87,32 +88,21 @@ def test_what_has_no_answer_yet_is_told_without_keys_until_it_has_one():
 def test_lines_are_told_from_a_number_on():
     desk = Desk()
     desk.asked()
-    (first,) = desk.ask("GET", "/toolspeak/requests").json["requests"]
+    mark = desk.ask("GET", "/toolspeak/requests").json["next"]
     second = desk.asked()
-    later = desk.ask("GET", f"/toolspeak/requests?after={first['number']}").json["requests"]
+    later = desk.ask("GET", f"/toolspeak/requests?after={mark}").json["requests"]
     assert [each["id"] for each in later] == [second]
     assert len(desk.ask("GET", "/toolspeak/requests?after=nonsense").json["requests"]) == 2
 
 
-def test_a_number_that_another_worker_gave_means_nothing():
+def test_a_mark_of_another_process_is_the_beginning():
     desk = Desk()
     desk.asked()
-    told = desk.ask("GET", "/toolspeak/requests").json
-    number, worker = told["requests"][0]["number"], told["worker"]
-    assert desk.ask("GET", f"/toolspeak/requests?after={number}&worker={worker}").json["requests"] == []
-    assert len(desk.ask("GET", f"/toolspeak/requests?after={number}&worker={worker + 1}").json["requests"]) == 1
-
-
-def test_one_of_several_workers_lets_the_next_look_meet_another():
-    desk = Desk()
-    identifier = desk.asked()
-    paths = ("/toolspeak/requests", f"/toolspeak/requests/{identifier}", "/toolspeak/requests/nothing")
-    assert [desk.ask("GET", path).header("connection") for path in paths] == ["", "", ""]
-    assert desk.ask("GET", "/toolspeak/about").json["several"] is False
-    desk.app.operation.one_of_several = True
-    assert [desk.ask("GET", path).header("connection") for path in paths] == ["close"] * 3
-    assert desk.ask("GET", "/toolspeak/about").json["several"] is True
-    assert desk.ask("GET", "/toolspeak/models").header("connection") == ""
+    worker, _, number = desk.ask("GET", "/toolspeak/requests").json["next"].partition(".")
+    another = f"{int(worker) + 1}.{number}"
+    for mark in (another, f"{worker}.{'9' * 40}", number, f"{worker}.-1", "٣.٣"):
+        assert len(desk.ask("GET", f"/toolspeak/requests?after={quote(mark)}").json["requests"]) == 1
+    assert desk.ask("GET", f"/toolspeak/requests?after={another},{worker}.{number}").json["requests"] == []
 
 
 def test_half_a_surrogate_pair_can_be_told():

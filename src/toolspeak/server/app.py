@@ -10,9 +10,11 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, MutableMapping
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..config import Secret
+from ..core.model import JSONObject, JSONValue
 from ..errors import ToolspeakError, UsageError
 from .again import Repeats
 from .asgi import Headers, Receive, Scope, Send, error_headers, header, respond
@@ -22,6 +24,7 @@ from .faces import face
 from .gateway import Gateway
 from .guard import Guard
 from .limits import Limits
+from .neighbours import Neighbours
 from .operation import PAGES, Ending, Operation
 from .recording.recorder import Recorder, entry_of
 from .recording.series import Series
@@ -85,16 +88,32 @@ class App:
         self._secrets = secrets
         self._store = store
         self._api: PageApi | None = None
+        self._neighbours: Neighbours | None = None
 
     @cached_property
     def _pages(self) -> Pages:
         """What answers whatever is no model request. Imported here: many servers are never asked for it."""
-        from .page_api import PageApi
         from .pages import Pages
 
-        several = lambda: self.operation.one_of_several  # noqa: E731 - as the gateway's: told when it is asked for
-        self._api = PageApi(lambda: self._gateway, self._recorder, self._series, self._secrets, self._store, several)
-        return Pages(lambda: self._gateway, self._api, self._guard.access)
+        return Pages(lambda: self._gateway, self._page_api(), self._guard.access)
+
+    def _page_api(self) -> PageApi:
+        if self._api is None:
+            from .page_api import PageApi
+            from .page_requests import alone
+
+            others = self._neighbours.ask if self._neighbours is not None else alone
+            self._api = PageApi(lambda: self._gateway, self._recorder, self._series, self._secrets, self._store, others)
+        return self._api
+
+    async def meet(self, folder: Path, place: int) -> None:
+        """Be one of several workers, which tell each other of requests and numbers when somebody looks."""
+
+        async def answers(what: str, about: JSONObject) -> JSONValue:
+            return await self._page_api().answers(what, about)
+
+        self._neighbours = Neighbours(folder, place, answers)
+        await self._neighbours.listen()
 
     async def replace(self, gateway: Gateway) -> None:
         """From now on, requests go through another gateway; those under way end where they began."""
@@ -112,6 +131,8 @@ class App:
 
     async def close(self) -> None:
         """Free what is held; for whoever runs it without a server that does."""
+        if self._neighbours is not None:
+            await self._neighbours.close()
         if self._api is not None:
             await self._api.close()
         await self._gateway.close()

@@ -25,7 +25,8 @@ class Board:
     """The board as the worker at one place sees it."""
 
     def __init__(self, folder: Path, place: int) -> None:
-        self._folder = folder
+        self.place = place
+        self.folder = folder
         self._file = folder / f"{place}.numbers"
 
     def before(self) -> Numbers:
@@ -45,11 +46,11 @@ class Board:
 
     def remove(self) -> None:
         """Take the whole board away: nobody is left who would."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def others(self) -> tuple[Numbers, ...]:
         """What everybody else has counted, as far as they have told: once a second."""
-        files = (file for file in sorted(self._folder.glob("*.numbers")) if file != self._file)
+        files = (file for file in sorted(self.folder.glob("*.numbers")) if file != self._file)
         return tuple(numbers for file in files if (numbers := _read(file)) is not None)
 
 

@@ -91,14 +91,10 @@ class Operation:
         self._running: set[asyncio.Task[object]] = set()
         self._broken: set[asyncio.Task[object]] = set()
 
-    #: Whether this process is one of several workers.
-    one_of_several = False
-
     def join(self, board: Board) -> None:
         """Be one of several workers: go on from the numbers of the one before, and tell those of all."""
         self.metrics.go_on_from(board.before())
         self._others = board.others
-        self.one_of_several = True
 
     # ---- requests
 

@@ -1,16 +1,14 @@
 """What the page asks its server for, as JSON: requests that were kept, models, numbers, results of evaluations.
 
-One coroutine for each page of `routes`; nothing here executes a tool. Above: `pages`. Below: `recorder`, `shown`,
-`replay`, `page_models`.
+One coroutine for each page of `routes`; nothing here executes a tool. With several workers all of them are told of,
+whichever is asked. Above: `pages`. Below: `page_requests`, `page_models`, `page_sessions`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from itertools import islice
 from pathlib import Path
 from typing import TypeAlias, get_args
 from urllib.parse import parse_qsl
@@ -27,20 +25,15 @@ from .asgi import Receive, Scope, read_body
 from .auth import Caller
 from .gateway import Gateway
 from .limits import read_object
-from .page_models import ModelsDesk
+from .page_models import ModelsDesk, latest
+from .page_requests import Others, RequestsDesk, alone
 from .page_sessions import SessionsDesk, owner_of
-from .recording.recorder import Entry, Recorder
-from .recording.replay import replayed
-from .recording.series import Series
-from .recording.shown import line, under_way, whole
+from .recording.recorder import Recorder
+from .recording.series import Row, Series, summed
 from .routes import Route
 
 __all__ = ["PageApi"]
 
-#: Lines that are told at once; whoever looks for the first time gets all that are kept.
-_MOST_LINES = 2000
-#: Requests under way that are told: more than anybody looks through.
-_MOST_RUNNING = 100
 #: What the page sends is short.
 _LARGEST_BODY = 64 * 1024
 #: Questions and their answers with all rounds; results of tools are long at times.
@@ -63,7 +56,7 @@ class PageApi:
         series: what was counted.
         secrets: what must not be shown.
         store: where sessions are.
-        several: whether other workers answer here too, each of which keeps requests of its own.
+        others: asks the workers beside this one.
     """
 
     def __init__(
@@ -73,12 +66,12 @@ class PageApi:
         series: Series,
         secrets: Callable[[], Iterable[Secret]] = tuple,
         store: str = "",
-        several: Callable[[], bool] = bool,
+        others: Others = alone,
     ) -> None:
-        self.several = several
+        self._others = others
         self._gateway = gateway
-        self._recorder = recorder
-        self._secrets = secrets
+        self._recording = recorder is not None
+        self._requests = RequestsDesk(gateway, recorder, secrets, others)
         self._numbers = series
         self._models = ModelsDesk(gateway)
         self._sessions = SessionsDesk(store)
@@ -101,6 +94,16 @@ class PageApi:
         """What makes a page; None when it is none of these. What it makes is None where there is nothing."""
         return self._pages.get(page)
 
+    async def answers(self, what: str, about: JSONObject) -> JSONValue:
+        """What another worker asks of this one; None where there is nothing."""
+        match what:
+            case "series":
+                return msgspec.to_builtins(self._numbers.rows(time.time()))
+            case "probe":
+                return self._models.progress()
+            case _:
+                return await self._requests.answers(what, about)
+
     async def close(self) -> None:
         """End what is under way."""
         await self._models.close()
@@ -115,9 +118,8 @@ class PageApi:
         await gateway.refresh()
         return {
             "version": __version__,
-            "recording": self._recorder is not None,
+            "recording": self._recording,
             "keeping": self._sessions.keeps,
-            "several": self.several(),
             "models": list(gateway.models(caller)),
             "modes": list(get_args(Mode)),
             "plans": list(get_args(Emulation)),
@@ -128,42 +130,21 @@ class PageApi:
     # ---- requests
 
     async def _records(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        if self._recorder is None:
-            return {"requests": [], "running": [], "recording": False}
-        entries = list(self._recorder.after(_after(scope)))[:_MOST_LINES]
-        hidden = [secret.reveal() for secret in self._secrets()]
-        lines: list[JSONValue] = [line(entry, hidden) for entry in entries]
-        now, under = time.time(), islice(self._recorder.running(), _MOST_RUNNING)
-        running: list[JSONValue] = [under_way(exchange, began, now, hidden) for exchange, began in under]
-        return {"requests": lines, "running": running, "recording": True, "worker": os.getpid()}
+        return await self._requests.listed(_query(scope).get("after", ""))
 
     async def _record(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        entry = self._entry(route, caller)
-        return await self._whole(entry) if entry is not None else None
+        return await self._requests.one(str(route.fields["id"]), caller)
 
     async def _replay(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        entry = self._entry(route, caller)
-        if entry is None or self._recorder is None:
-            return None
         wanted = read_object(await read_body(scope, receive, _LARGEST_BODY))
-        again = await replayed(entry, self._gateway(), caller, wanted)
-        again = msgspec.structs.replace(again, number=self._recorder.number())
-        return await self._whole(self._recorder.add(again))
-
-    def _entry(self, route: Route, caller: Caller) -> Entry | None:
-        """The entry that a path names, if it is the caller's to see."""
-        entry = self._recorder.find(str(route.fields["id"])) if self._recorder is not None else None
-        return entry if entry is not None and (caller.admin or entry.tenant in caller.tenants()) else None
-
-    async def _whole(self, entry: Entry) -> JSONValue:
-        """In a thread, since it may take as long as some pieces of streams that others wait for."""
-        hidden = [secret.reveal() for secret in self._secrets()]
-        return await asyncio.to_thread(whole, entry, hidden)
+        return await self._requests.replay(str(route.fields["id"]), caller, wanted)
 
     # ---- models and numbers
 
     async def _profiles(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        return await self._models.profiles(caller)
+        told = await self._models.profiles(caller)
+        others, _ = await self._others("probe", {})
+        return told | {"probe": latest([told["probe"], *others])}
 
     async def _probe(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         model = read_object(await read_body(scope, receive, _LARGEST_BODY)).get("model")
@@ -172,7 +153,9 @@ class PageApi:
         return self._models.probe(model, caller)
 
     async def _series(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
-        return {"rows": msgspec.to_builtins(self._numbers.rows(time.time()))}
+        others, late = await self._others("series", {})
+        rows = [self._numbers.rows(time.time()), *(msgspec.convert(each, tuple[Row, ...]) for each in others)]
+        return {"rows": msgspec.to_builtins(summed(rows)), "late": late}
 
     async def _chats(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         return await asyncio.to_thread(self._sessions.listed, owner_of(caller), _query(scope).get("text", ""))
@@ -204,13 +187,6 @@ def _tool(tool: Tool) -> JSONValue:
 
 def _query(scope: Scope) -> dict[str, str]:
     return dict(parse_qsl(scope.get("query_string", b"").decode("latin-1")))
-
-
-def _after(scope: Scope) -> int:
-    """The number behind which somebody wants to know. One that another worker gave means nothing here."""
-    query = _query(scope)
-    number = query.get("after", "0") if query.get("worker", str(os.getpid())) == str(os.getpid()) else "0"
-    return int(number) if number.isascii() and number.isdigit() and len(number) < 16 else 0
 
 
 def _results() -> list[JSONValue]:

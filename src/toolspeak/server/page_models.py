@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -24,7 +25,7 @@ from ..reach import Reached
 from .auth import Caller
 from .gateway import Gateway, Target
 
-__all__ = ["ModelsDesk"]
+__all__ = ["ModelsDesk", "latest"]
 
 _log = logging.getLogger("toolspeak.server")
 #: Models that are described at once. Brokers list thousands, and each is looked up.
@@ -55,7 +56,7 @@ class ModelsDesk:
         await gateway.refresh()
         names = list(gateway.models(caller))
         told = [self._profile(gateway, name, caller) for name in names[:_MOST_SHOWN]]
-        return {"models": told, "left_out": max(0, len(names) - _MOST_SHOWN), "probe": dict(self._progress)}
+        return {"models": told, "left_out": max(0, len(names) - _MOST_SHOWN), "probe": self.progress()}
 
     def _profile(self, gateway: Gateway, name: str, caller: Caller) -> JSONValue:
         try:
@@ -67,6 +68,10 @@ class ModelsDesk:
         return _told(name, target.maker.reached, found, target.settings, stored)
 
     # ---- probes
+
+    def progress(self) -> JSONObject:
+        """How far the probe is that was begun last."""
+        return dict(self._progress)
 
     def probe(self, model: str, caller: Caller) -> JSONObject:
         """Begin to ask a model what it can do.
@@ -83,6 +88,7 @@ class ModelsDesk:
         target = gateway.target(Request(model, ()), caller)
         self._progress = {
             "model": model,
+            "began": time.time(),
             "running": True,
             "requests": 0,
             "most": MOST_REQUESTS,
@@ -115,6 +121,12 @@ class ModelsDesk:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+
+
+def latest(probes: Iterable[JSONObject]) -> JSONObject:
+    """Of the probes that workers tell of, the one that was begun last; those of workers without one are empty."""
+    begun = [each for each in probes if each]
+    return max(begun, key=lambda each: float(each["began"])) if begun else {}
 
 
 def _told(name: str, reached: Reached, found: Found, settings: Settings, stored: Stored | None) -> JSONObject:

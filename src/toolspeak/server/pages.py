@@ -13,7 +13,7 @@ import msgspec
 
 from ..core.contract import estimate_tokens
 from ..core.model import JSONObject, JSONValue, is_array, is_object
-from .asgi import Headers, Receive, Scope, Send, read_body, respond
+from .asgi import Receive, Scope, Send, read_body, respond
 from .auth import Access, Caller
 from .faces import face
 from .gateway import Gateway
@@ -47,9 +47,6 @@ _NO_TEXT = ("role", "type", "id", "tool_use_id", "cache_control", "signature", "
 _FILES = ("inlineData", "inline_data", "fileData", "file_data")
 _UNREAD = _AS_JSON.union(_NO_TEXT, _FILES)
 _PICTURE = "base64"
-#: Pages that show what one worker keeps, and the header that ends a connection.
-_OF_A_WORKER = frozenset({"records", "record", "replay"})
-_CLOSE = (b"connection", b"close")
 #: A code is short; what is longer need not be read.
 _LARGEST_CODE = 1024
 
@@ -102,13 +99,11 @@ class Pages:
                 self._access.sessions.end(session_in(scope))
                 await respond(send, 200, b"{}", headers=[(b"set-cookie", _cookie("", 0, scope))])
             case _:
-                # So that the next one may meet another worker, which keeps other requests.
-                ending: Headers = [_CLOSE] if route.page in _OF_A_WORKER and self._api.several() else []
                 value = await self._value(route, caller, scope, receive)
                 if value is None:
-                    await self.missing(scope, send, route.shape, ending)
+                    await self.missing(scope, send, route.shape)
                 else:
-                    await respond(send, 200, msgspec.json.encode(value), headers=ending)
+                    await respond(send, 200, msgspec.json.encode(value))
 
     async def _value(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         """What a page shows; None for nothing."""

@@ -99,6 +99,8 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen to clients and to SIGHUP."""
+        if self._board is not None:
+            await self._app.meet(self._board.folder, self._board.place)
         await super().startup(sockets)
         loop = self._loop = asyncio.get_running_loop()
         # Signals are heard by the main thread only, and not by every system.

@@ -54,7 +54,7 @@ SUMMARIES = {
     "session_begin": "A code that the server printed, or a key for admins, becomes a session",
     "session_end": "Ends a session",
     "link": "A code for another session",
-    "records": "What was asked lately, by anybody; `after` is the number behind which to begin",
+    "records": "What was asked lately, by anybody; `after` is the `next` of the answer before",
     "record": "What happened to one request of the caller's",
     "replay": "Carries a request out once more, with other settings or another model; no tool is executed",
     "about": "What the page of the server can offer",

@@ -18,30 +18,6 @@ export class Refused extends Error {
   }
 }
 
-/** What one worker keeps and another one knows nothing of; and how often another one is tried. */
-const OF_A_WORKER = "toolspeak/requests/";
-const TRIES = 30;
-let several = false;
-
-/** @param {boolean} are whether the server has several workers */
-export const haveWorkers = (are) => (several = are);
-
-/**
- * Asks for JSON. Where there are several workers, it is asked until the right one answers.
- * @param {string} path
- * @param {{method?: string, body?: unknown, signal?: AbortSignal}} [options]
- * @returns {Promise<any>}
- */
-export async function ask(path, options = {}) {
-  for (let left = several && path.startsWith(OF_A_WORKER) ? TRIES : 0; ; left -= 1) {
-    try {
-      return await asked(path, options);
-    } catch (error) {
-      if (!left || !(error instanceof Refused) || error.status !== 404) throw error;
-    }
-  }
-}
-
 /**
  * As `fetch`, but who cannot be reached is said in words that people read.
  * @param {string} path
@@ -56,10 +32,12 @@ export async function sent(path, options) {
 }
 
 /**
+ * Asks for JSON.
  * @param {string} path
- * @param {{method?: string, body?: unknown, signal?: AbortSignal}} options
+ * @param {{method?: string, body?: unknown, signal?: AbortSignal}} [options]
+ * @returns {Promise<any>}
  */
-async function asked(path, { method = "GET", body, signal }) {
+export async function ask(path, { method = "GET", body, signal } = {}) {
   const answer = await sent(path, {
     method,
     signal,

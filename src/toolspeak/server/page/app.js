@@ -1,7 +1,7 @@
 // @ts-check
 /** The page as a whole: who is there, which part is shown. Each part is a module that is loaded when it is first opened. */
 
-import { ask, haveWorkers, Refused, UNKNOWN } from "./api.js";
+import { ask, Refused, UNKNOWN } from "./api.js";
 import { h, put } from "./dom.js";
 import { signIn } from "./sign_in.js";
 import { startTheme } from "./theme.js";
@@ -11,7 +11,6 @@ import { startTheme } from "./theme.js";
  * @property {string} version
  * @property {boolean} recording
  * @property {boolean} keeping whether chats are kept in a store
- * @property {boolean} several whether the server has several workers, each of which keeps requests of its own
  * @property {string[]} models
  * @property {string[]} modes
  * @property {string[]} plans
@@ -53,7 +52,6 @@ async function show() {
   }
   try {
     about ??= /** @type {About} */ (await ask("toolspeak/about"));
-    haveWorkers(about.several);
     signOut.hidden = false;
     const part = parts.get(chosen) ?? (await MAKERS[chosen](about));
     if (mine !== shows) return;

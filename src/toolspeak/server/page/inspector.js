@@ -50,6 +50,9 @@ const NO_TIMES = { first: 0, waited: 0, added: 0, first_token: 0, held: 0, toole
  */
 const runningLine = ({ seconds, ...one }) => ({ ...UNKNOWN_YET, ...one, timing: { ...NO_TIMES, whole: seconds }, running: true });
 
+/** @param {Line} line when it was answered: the list is in this order */
+const ended = (line) => line.time + line.timing.whole;
+
 /**
  * @param {import("./app.js").About} about
  * @returns {import("./app.js").Part}
@@ -57,11 +60,12 @@ const runningLine = ({ seconds, ...one }) => ({ ...UNKNOWN_YET, ...one, timing: 
 export function makeInspector(about) {
   /** @type {Line[]} */
   let lines = [];
-  /** @type {Map<number, number>} the newest request of each worker */
-  const newest = new Map();
-  /** @type {Map<number, Line[]>} what each worker is busy with */
-  const running = new Map();
-  let worker = 0;
+  /** Up to where the list has been told, in the server's words. */
+  let mark = "";
+  /** @type {Line[]} what the server is busy with */
+  let running = [];
+  /** Workers of the server that did not answer in time. */
+  let late = 0;
   /** The request that is wanted: an answer about another one comes too late. */
   let wanted = "";
   let broken = false;
@@ -91,28 +95,28 @@ export function makeInspector(about) {
   );
 
   function update() {
-    const busy = [...running.values()].flat().filter(filters.matches);
+    const busy = running.filter(filters.matches);
     const matching = lines.filter(filters.matches);
     rows.items = [...busy, ...matching];
     told.textContent = about.recording
-      ? `${counted(matching.length, "request")}${matching.length < lines.length ? ` of ${lines.length}` : ""}${busy.length ? `, and ${busy.length} running` : ""}${about.several ? ". Each worker of the server keeps its own: those of the others come in one after the other." : ""}`
+      ? `${counted(matching.length, "request")}${matching.length < lines.length ? ` of ${lines.length}` : ""}${busy.length ? `, and ${busy.length} running` : ""}${late ? `. ${counted(late, "worker")} of the server did not answer in time: what is missing comes in later.` : ""}`
       : "This server keeps no requests: it was started with recording off.";
   }
 
   const looking = polling(
     async (signal) => {
-      /** @type {{requests: Line[], running: Running[], worker?: number}} */
-      const { requests, running: busy, worker: answered = 0 } = await ask(`toolspeak/requests?after=${newest.get(worker) ?? 0}&worker=${worker}`, { signal });
+      /** @type {{requests: Line[], running: Running[], next: string, late: number}} */
+      const answer = await ask(`toolspeak/requests?after=${encodeURIComponent(mark)}`, { signal });
       if (signal.aborted) return;
-      worker = answered;
-      const before = running.get(worker)?.length;
-      running.set(worker, busy.map(runningLine));
-      if (!requests.length && !broken && !before && !busy.length) return;
+      const { requests } = answer;
+      const same = !requests.length && !broken && !running.length && !answer.running.length && late === answer.late;
+      ({ next: mark, late } = answer);
+      running = answer.running.map(runningLine);
+      if (same) return;
       broken = false;
-      if (requests.length) newest.set(worker, requests[0].number);
       const known = new Set(requests.map((line) => line.id));
       lines = [...requests, ...lines.filter((line) => !known.has(line.id))].slice(0, MOST);
-      if (about.several) lines.sort((one, two) => two.time - one.time);
+      lines.sort((one, two) => ended(two) - ended(one)); // a worker that was late may tell of older ones
       filters.learn(requests);
       update();
       if (early && known.has(wanted)) open(wanted); // it is answered now
@@ -144,7 +148,7 @@ export function makeInspector(about) {
       detail.scrollTop = 0;
     } catch (error) {
       if (wanted !== id) return;
-      early = [...running.values()].flat().some((line) => line.id === id);
+      early = running.some((line) => line.id === id);
       if (early) put(detail, makeBack(), h("p", { class: "notice", role: "status" }, "This request is still running. It is shown here once it is answered."));
       else put(detail, makeBack(), h("p", { class: "notice bad" }, /** @type {Error} */ (error).message));
     }

@@ -68,7 +68,7 @@ export function makeMetrics() {
     h(
       "div",
       { class: "page" },
-      h("header", { class: "row apart" }, h("div", {}, h("h1", {}, "Metrics"), h("p", { class: "lead" }, "Of this process, since it was started, for a day at most. Prometheus reads the same, and all workers, at ", h("code", {}, "/metrics"), ".")), h("div", { class: "fields" }, labelled("Model", model), labelled("Time", range))),
+      h("header", { class: "row apart" }, h("div", {}, h("h1", {}, "Metrics"), h("p", { class: "lead" }, "Of all workers of this server, since they were started, for a day at most. Prometheus reads the same at ", h("code", {}, "/metrics"), ".")), h("div", { class: "fields" }, labelled("Model", model), labelled("Time", range))),
       told,
     ),
   );

@@ -7,13 +7,14 @@ a row. A request costs one comparison. Above: `app`, `page_api`. Below: `numbers
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from ..numbers import Numbers
+from ..trips import GONE
 
-__all__ = ["Row", "Series"]
+__all__ = ["Row", "Series", "summed"]
 
 _MINUTE = 60
 #: A day of four models, or of more that are used now and then.
@@ -26,8 +27,8 @@ _EVENTS = {
     "faults": ("refusals", "refusal"),
     "repairs": ("repairs", ""),
 }
-#: From this status on a request was in vain.
-_ERROR = "4"
+#: From this status on a request was in vain; but for this one, of clients that left.
+_ERROR, _LEFT = "4", str(GONE)
 
 
 class Row(msgspec.Struct):
@@ -40,6 +41,8 @@ class Row(msgspec.Struct):
     native: int = 0
     emulated: int = 0
     errors: int = 0
+    #: Those whose clients did not wait for the end.
+    left: int = 0
     calls: int = 0
     no_call: int = 0
     retries: int = 0
@@ -75,7 +78,8 @@ class Series:
             self._turn(minute)
 
     def _turn(self, minute: int) -> None:
-        self._rows.extend(self._grown())
+        if self._minute:  # what was counted before the first minute is that of a worker that had this place before
+            self._rows.extend(self._grown())
         self._before = _by_model(self._numbers())
         self._minute = minute
 
@@ -103,7 +107,8 @@ def _by_model(numbers: Numbers) -> dict[str, Row]:
         row.requests += count
         row.native += count if tools == "native" else 0
         row.emulated += count if tools == "emulated" else 0
-        row.errors += count if status >= _ERROR else 0
+        row.left += count if status == _LEFT else 0
+        row.errors += count if status >= _ERROR and status != _LEFT else 0
     for (model, _), timing in numbers.timings.items():
         row = rows.setdefault(model, Row(model=model))
         row.added += timing.added.sum
@@ -116,3 +121,14 @@ def _by_model(numbers: Numbers) -> dict[str, Row]:
             row = rows.setdefault(model, Row(model=model))
             setattr(row, name, getattr(row, name) + count)
     return rows
+
+
+def summed(told: Iterable[Iterable[Row]]) -> list[Row]:
+    """The rows of several workers as those of one, the oldest first."""
+    sums: dict[tuple[int, str], Row] = {}
+    for rows in told:
+        for row in rows:
+            if (known := sums.setdefault((row.minute, row.model), row)) is not row:
+                for name in _COUNTED:
+                    setattr(known, name, getattr(known, name) + getattr(row, name))
+    return sorted(sums.values(), key=lambda row: row.minute)
