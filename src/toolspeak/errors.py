@@ -9,6 +9,7 @@ Three audiences, one tree::
     │   ├── NotKeptError        an earlier answer is meant that nobody has kept
     │   ├── NoSessionError      a session is meant that the store does not hold (status 404)
     │   └── ConfigError         a setting that cannot be read or used
+    │       └── NoStoreError    a store is meant that is not there
     ├── ModelError              the model or its upstream misbehaved (status 502)
     │   ├── ToolChoiceError     no answer that `tool_choice` allows, after all retries
     │   ├── FormatError         no answer in the `response_format` asked for, after all retries
@@ -36,6 +37,7 @@ __all__ = [
     "FormatError",
     "ModelError",
     "NoSessionError",
+    "NoStoreError",
     "NotKeptError",
     "SchemaError",
     "SessionBusyError",
@@ -100,6 +102,10 @@ class NoSessionError(UsageError):
 
 class ConfigError(UsageError):
     """A setting that cannot be read or used."""
+
+
+class NoStoreError(ConfigError):
+    """Somebody wants to read a store, and there is none where it is said to be. Nothing was made there."""
 
 
 class Told(Protocol):

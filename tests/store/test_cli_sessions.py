@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner, Result
 
+from tests.store import postgres
 from tests.store.test_journal import run
 from tests.store.test_sessions import begun
 from toolspeak.cli import main
 from toolspeak.core.model import Message, TextPart, ToolCall, ToolResult
 from toolspeak.core.record import Answer, CallRecord, Round
+from toolspeak.store import database
 from toolspeak.store.schema import entries
 from toolspeak.store.sessions import Store
 
@@ -34,12 +38,80 @@ def invoke(*arguments: str, **more: Any) -> Result:
 
 
 def test_an_empty_store_has_nothing_to_list(place: str):
+    Store(place).close()
     listed = invoke("list")
     assert (listed.exit_code, listed.stdout) == (0, "")
     assert json.loads(invoke("list", "--json").stdout) == []
     looked = invoke("doctor")
     assert looked.exit_code == 0
     assert "0 sessions" in looked.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments", [["list"], ["list", "--search", "x"], ["show", "x"], ["export"], ["rm", "x"], ["doctor", "--repair"]]
+)
+def test_a_store_that_is_only_read_is_not_made(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+):
+    missing = invoke("--store", f"sqlite:///{tmp_path}/sesions/typo.db", *arguments)
+    assert missing.exit_code == 2
+    assert f"there is no store at `{tmp_path}/sesions/typo.db`" in missing.output
+    assert "look whether it is written as it should be" in missing.output
+    assert "there is no store at" in invoke(*arguments).output  # the configured one: as a mistyped setting
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_database_of_somebody_else_gets_no_tables_by_being_looked_at(place: str, tmp_path: Path):
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE theirs (a)")
+    connection.close()
+    before = other.read_bytes()
+    assert "there is no store in the database" in invoke("--store", f"sqlite:///{other}", "list").output
+    (tmp_path / "empty.db").touch()
+    assert "there is no store in the database" in invoke("--store", f"sqlite:///{tmp_path}/empty.db", "list").output
+    with sqlite3.connect(other) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("theirs",)]
+    connection.close()
+    assert len(before) == len(other.read_bytes())
+
+
+def test_where_nobody_has_named_a_store_and_nothing_is_kept_yet_nothing_is_listed(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("TOOLSPEAK_STORE")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    listed = invoke("list")
+    assert (listed.exit_code, listed.output) == (0, "")
+    assert "there is no session `x`" in invoke("show", "x").output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_import_makes_the_store_that_it_fills(place: str, tmp_path: Path):
+    (tmp_path / "none.jsonl").touch()
+    assert invoke("import", str(tmp_path / "none.jsonl")).exit_code == 0
+    assert invoke("list").exit_code == 0
+
+
+def test_a_server_that_is_not_there_is_told_soon_and_with_what_to_look_at(place: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(database, "_SHORT_PATIENCE", 0.1)
+    told = invoke("--store", "postgresql://me@127.0.0.1:9/x", "list")
+    assert told.exit_code == 2
+    assert "does not answer" in told.output
+    assert "look whether the server runs, and whether host, port, user" in told.output
+
+
+@pytest.mark.system("postgresql")
+def test_a_postgresql_database_without_a_store_gets_no_tables_by_being_looked_at(place: str):
+    url = postgres.server().url()
+    assert "there is no store in the database" in invoke("--store", url, "list").output
+    with psycopg.connect(url) as connection:
+        assert connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone() == (0,)
+    Store(url).close()
+    assert invoke("--store", url, "list").exit_code == 0
+    missing = invoke("--store", url + "x", "list")
+    assert missing.exit_code == 2
+    assert "the name of the database are right" in missing.output
 
 
 def test_sessions_are_listed_searched_and_shown(place: str):
@@ -158,6 +230,7 @@ def test_the_doctor_names_what_is_damaged_and_repairs_what_was_broken_off(place:
     ],
 )
 def test_what_cannot_be_done_is_one_line_and_a_status(place: str, arguments: tuple[str, ...], said: str):
+    Store(place).close()
     done = invoke(*arguments)
     assert done.exit_code == 2
     assert said in done.stderr.splitlines()[0]

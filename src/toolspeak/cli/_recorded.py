@@ -151,7 +151,7 @@ def _from_store(config: Config, identifier: str) -> Any:
     from ..store import open_recordings
 
     try:
-        recordings = open_recordings(config.store)
+        recordings = open_recordings(config.store, existing=True)
     except ConfigError:  # without a store nothing was kept there
         return None
     return recordings.last() if identifier == LAST else recordings.find(identifier)

@@ -19,6 +19,7 @@ from ..config import load
 from ..core.model import Message
 from ..core.printable import UNSEEN, printable
 from ..core.record import Answer, CallRecord, Entry
+from ..errors import NoStoreError
 from ._io import CliError, write_json
 from .config import usage_errors
 
@@ -58,12 +59,23 @@ def command(context: click.Context, url: str | None, owner: str) -> None:
 
 
 @contextmanager
-def _opened() -> Generator[Store]:
+def _opened(*, make: bool = False) -> Generator[Store]:
+    """The store that is meant. One that is only read is never made: a slip of the pen would leave an empty one."""
+    url, owner = click.get_current_context().obj
+    with usage_errors(), _store(url, owner, make) as store:
+        yield store
+
+
+def _store(url: str | None, owner: str, make: bool) -> Store:
     from ..store import open_store
 
-    url, owner = click.get_current_context().obj
-    with usage_errors(), open_store(url or load().store, owner) as store:
-        yield store
+    config = load()
+    try:
+        return open_store(url or config.store, owner, existing=not make)
+    except NoStoreError:
+        if url or any(setting.name == "store" and setting.value for setting in config.shown()):
+            raise
+        return open_store("sqlite://", owner)  # nobody has named one, and nothing has been kept yet
 
 
 @command.command("list")
@@ -132,7 +144,7 @@ def import_(file: str) -> None:
     """Put the sessions of an export into the store (FILE, or - for stdin). Those that are there stay as they are."""
     from ..store.transfer import import_lines
 
-    with _opened() as store:
+    with _opened(make=True) as store:
         if file == "-":
             done = import_lines(store, _lines(sys.stdin.buffer))
         else:

@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 __all__ = ["open_recordings", "open_store"]
 
 
-def open_store(url: str, owner: str = "") -> Store:
+def open_store(url: str, owner: str = "", *, existing: bool = False) -> Store:
     """The sessions of one owner in the database at a URL: `sqlite:///path`, `sqlite://` (in memory), `postgresql://...`.
 
+    With `existing`, only a store that is there already is opened: who reads would find nothing in a new one.
+
     Raises:
+        NoStoreError: `existing`, and there is none.
         ConfigError: the URL cannot be used, a package is missing, or a newer version of toolspeak has been here.
         StoreError: it cannot be opened.
     """
@@ -29,16 +32,16 @@ def open_store(url: str, owner: str = "") -> Store:
     except ImportError as error:
         hint = "pip install 'toolspeak[agent]'; for PostgreSQL 'toolspeak[postgres]'"
         raise ConfigError(f"the store needs the package `{error.name}`", hint=hint) from None
-    return Store(url, owner)
+    return Store(url, owner, existing=existing)
 
 
-def open_recordings(url: str, owner: str = "") -> Recordings:
+def open_recordings(url: str, owner: str = "", *, existing: bool = False) -> Recordings:
     """The requests that were kept in the database at a URL.
 
     Raises:
-        ConfigError, StoreError: as for `open_store`.
+        NoStoreError, ConfigError, StoreError: as for `open_store`.
     """
-    store = open_store(url, owner)
+    store = open_store(url, owner, existing=existing)
 
     from .recordings import Recordings
 

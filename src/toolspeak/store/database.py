@@ -21,10 +21,10 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 from sqlalchemy import exc
 
-from ..errors import StoreError
-from .engines import made
+from ..errors import NoStoreError, StoreError
+from .engines import MISSING, made
 from .faults import passes, translated
-from .migrate import is_current, migrate
+from .migrate import is_current, is_there, migrate
 
 __all__ = ["Database"]
 
@@ -32,6 +32,8 @@ __all__ = ["Database"]
 _THREADS = 4
 #: Seconds for which something that passes by itself is waited for. A PostgreSQL server restarts in a few.
 _PATIENCE = 15.0
+#: Seconds for which somebody waits who only wants to read, and sits before it.
+_SHORT_PATIENCE = 3.0
 #: Pauses between two tries: the first, and the longest.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 
@@ -51,22 +53,27 @@ class Database:
     Args:
         url: `sqlite:///path`, `sqlite://` (in memory), or `postgresql://...`.
         patience: seconds for which a database that is away or busy is waited for.
+        existing: only one in which there is a store already. Nothing is made, and it is not waited for long at first.
 
     Raises:
+        NoStoreError: `existing`, and there is none.
         ConfigError: the URL cannot be used, or a newer version of toolspeak has been here.
         StoreError: it cannot be opened.
     """
 
-    def __init__(self, url: str, *, patience: float = _PATIENCE) -> None:
-        self.engine, self.where, self.in_memory = made(url)
-        self._patience = patience
+    def __init__(self, url: str, *, patience: float = _PATIENCE, existing: bool = False) -> None:
+        self.engine, self.where, self.in_memory = made(url, existing=existing)
+        self._patience = min(patience, _SHORT_PATIENCE) if existing else patience
         self._is_sqlite = self.engine.dialect.name == "sqlite"
         self._writer = threading.Lock()
         self._threads: ThreadPoolExecutor | None = None
         _all.add(self)
         try:
             if not self.read(is_current):
+                if existing and not self.read(is_there):
+                    raise NoStoreError(f"there is no store in the database {self.where}", hint=MISSING)
                 self.write(migrate)
+            self._patience = patience
         except BaseException:
             self.engine.dispose()
             raise

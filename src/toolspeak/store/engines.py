@@ -17,9 +17,9 @@ from sqlalchemy import event, exc
 from sqlalchemy.pool import QueuePool, StaticPool
 
 from ..config import shown_url
-from ..errors import ConfigError, StoreError
+from ..errors import ConfigError, NoStoreError, StoreError
 
-__all__ = ["made"]
+__all__ = ["MISSING", "made"]
 
 #: Milliseconds that SQLite waits for the lock of another process before it says so; `Database` then asks again.
 _SQLITE_WAIT = 5_000
@@ -34,6 +34,9 @@ _STATEMENT_WAIT, _LOCK_WAIT, _IDLE_WAIT = 30_000, 10_000, 60_000
 _SCHEMES = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"}
 _HINT = "use sqlite:///PATH, sqlite:// (in memory) or postgresql://USER@HOST/NAME"
 
+#: What to do where a store was to be read that is not there.
+MISSING = "look whether it is written as it should be; the first `toolspeak run` or `chat` makes one"
+
 #: `synchronous=FULL`: in WAL mode, `NORMAL` may lose the last commits when the power fails.
 _PRAGMAS = (
     f"PRAGMA busy_timeout={_SQLITE_WAIT}",
@@ -46,8 +49,11 @@ _PRAGMAS = (
 _making = threading.Lock()
 
 
-def made(url: str) -> tuple[sa.Engine, str, bool]:
-    """How to reach the database, what it is called where people read it, and whether it is in memory."""
+def made(url: str, *, existing: bool = False) -> tuple[sa.Engine, str, bool]:
+    """How to reach the database, what it is called where people read it, and whether it is in memory.
+
+    With `existing`, no file is made.
+    """
     try:
         parsed = sa.make_url(url)
     except exc.ArgumentError:
@@ -60,7 +66,7 @@ def made(url: str) -> tuple[sa.Engine, str, bool]:
         return _postgresql(parsed), f"`{shown_url(url)}`", False
     if parsed.host:
         raise ConfigError(f"`{shown_url(url):.200}` names a host, and SQLite has none", hint=_HINT)
-    return _sqlite(parsed)
+    return _sqlite(parsed, existing)
 
 
 def _postgresql(url: sa.URL) -> sa.Engine:
@@ -86,11 +92,13 @@ def _postgresql(url: sa.URL) -> sa.Engine:
         raise ConfigError("PostgreSQL needs a package", hint="pip install 'toolspeak[postgres]'") from None
 
 
-def _sqlite(url: sa.URL) -> tuple[sa.Engine, str, bool]:
+def _sqlite(url: sa.URL, existing: bool) -> tuple[sa.Engine, str, bool]:
     path = url.database or ""
     in_memory = path in ("", ":memory:")
     if not in_memory:
         file = Path(path).expanduser()
+        if existing and not file.exists():
+            raise NoStoreError(f"there is no store at `{file}`", hint=MISSING)
         _private(file)
         url, path = url.set(database=str(file)), str(file)
     pool = {"poolclass": StaticPool} if in_memory else {"poolclass": QueuePool, "pool_timeout": _POOL_WAIT}

@@ -15,6 +15,8 @@ __all__ = ["passes", "translated"]
 
 #: Seconds after which it is worth asking again.
 _RETRY_AFTER = 5.0
+_LATER = "try again a little later"
+_REACH = "look whether the server runs, and whether host, port, user, password and the name of the database are right"
 
 #: Primary codes of SQLite (its extended codes hold them in the low byte).
 _SQLITE_PASSING = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
@@ -54,11 +56,14 @@ def translated(error: exc.SQLAlchemyError, where: str) -> StoreError:
         hint = "`toolspeak sessions doctor` looks at it; restore a copy, or name another one"
         return StoreDamagedError(f"the store at {where} is damaged: {said}", hint=hint)
     message = f"the store at {where} does not answer: {said}"
-    return _later(message) if passes(error) else StoreError(message)
+    if not passes(error):
+        return StoreError(message)
+    # Nobody is there, or nobody who knows this name: a restart looks the same from outside as a slip of the pen.
+    return _later(message, _REACH if not state and not code else _LATER)
 
 
-def _later(message: str) -> StoreError:
-    error = StoreError(message, hint="try again a little later")
+def _later(message: str, hint: str = _LATER) -> StoreError:
+    error = StoreError(message, hint=hint)
     error.retry_after = _RETRY_AFTER
     return error
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from ..errors import ConfigError
 from .schema import HEAD, VERSION_TABLE
 
-__all__ = ["LOCK", "is_current", "migrate"]
+__all__ = ["LOCK", "is_current", "is_there", "migrate"]
 
 #: All processes that migrate one PostgreSQL database wait for each other here. Any number that others do not use.
 LOCK = 0x746F6F6C
@@ -34,6 +34,11 @@ def is_current(connection: sa.Connection) -> bool:
             f"the store was written by a newer version of toolspeak (schema {found}, known is {HEAD})", hint=hint
         )
     return found == HEAD
+
+
+def is_there(connection: sa.Connection) -> bool:
+    """Whether there is a store, of whatever version."""
+    return _found(connection) is not None
 
 
 def migrate(connection: sa.Connection) -> None:

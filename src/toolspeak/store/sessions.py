@@ -60,14 +60,16 @@ class Store:
     Args:
         url: `sqlite:///path`, `sqlite://` (in memory), `postgresql://...`, or a database that is open.
         owner: whose they are; nobody's in particular unless said.
+        existing: only a store that is there already; nothing is made.
 
     Raises:
+        NoStoreError: `existing`, and there is none.
         ConfigError: the URL cannot be used, or a newer version of toolspeak has been here.
         StoreError: it cannot be opened.
     """
 
-    def __init__(self, url: str | Database, owner: str = "") -> None:
-        self.database = url if isinstance(url, Database) else Database(url)
+    def __init__(self, url: str | Database, owner: str = "", *, existing: bool = False) -> None:
+        self.database = url if isinstance(url, Database) else Database(url, existing=existing)
         self.owner = escaped(owner)
 
     def of(self, owner: str) -> Store:
