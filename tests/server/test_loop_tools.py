@@ -66,6 +66,21 @@ def test_shell_and_writing_are_there_with_a_sandbox(tmp_path: Path) -> None:
     assert {"read_file", "write_file", "shell"} <= set(names)
 
 
+def test_what_is_listed_twice_is_offered_once(tmp_path: Path) -> None:
+    names = offered(ServerToolsRow(("one",), ("files", "files"), str(tmp_path)))
+
+    assert names.count("read_file") == 1
+
+
+@pytest.mark.system("bubblewrap")
+@pytest.mark.parametrize("tools", [("files", "files.write"), ("files.write", "files", "files.write")])
+def test_reading_and_writing_are_no_clash(tmp_path: Path, tools: tuple[str, ...]) -> None:
+    names = offered(ServerToolsRow(("one",), tools, str(tmp_path)))
+
+    assert {"read_file", "write_file", "edit_file"} <= set(names)
+    assert names.count("read_file") == 1
+
+
 @pytest.mark.parametrize("tool", ["shell", "files.write"])
 def test_nothing_that_changes_anything_runs_without_a_sandbox(
     tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -82,7 +97,6 @@ def test_nothing_that_changes_anything_runs_without_a_sandbox(
         pytest.param(ServerToolsRow(("one",), ("rockets",), "."), "rockets", id="an unknown tool"),
         pytest.param(ServerToolsRow(("one",), ("files",)), "workdir", id="no work directory"),
         pytest.param(ServerToolsRow(("one",), ("files",), "/nowhere/at/all"), "nowhere", id="one that is not there"),
-        pytest.param(ServerToolsRow(("one",), ("files", "files"), "."), "read_file|two", id="the same twice"),
         pytest.param(ServerToolsRow(("one",), ("mcp:x",)), "mcp_config", id="a server of no file"),
     ],
 )

@@ -59,11 +59,17 @@ def loops_from(
 def _loop(name: str, row: ServerToolsRow, sources: Callable[[], list[Source]]) -> LoopTools:
     limits = Limits(row.max_rounds, row.max_tokens or None, row.max_seconds or None)
     try:
-        here = [wanted for wanted in row.tools if not wanted.startswith(_MCP)]
-        tools = [tool for wanted in here for tool in _made(wanted, row)]
+        tools = [tool for wanted in _listed(row) for tool in _made(wanted, row)]
         return LoopTools(tools, limits, row.tool_timeout, sources())
     except UsageError as error:
         raise ConfigError(f"server_tools.`{name}` cannot be used: {error}") from None
+
+
+def _listed(row: ServerToolsRow) -> list[str]:
+    """What is made here, each once: of two of which one holds the other, that one."""
+    here = dict.fromkeys(wanted for wanted in row.tools if not wanted.startswith(_MCP))
+    held = {inner for wanted in here for inner in _HOLDS.get(wanted, ())}
+    return [wanted for wanted in here if wanted not in held]
 
 
 def _made(wanted: str, row: ServerToolsRow) -> list[Executable]:
@@ -133,3 +139,5 @@ _KINDS: dict[str, Callable[[str], list[Executable]]] = {
     "files.write": _writing,
     "shell": _shell,
 }
+#: What comes along with another.
+_HOLDS = {"files.write": ("files",)}
