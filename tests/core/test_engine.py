@@ -209,7 +209,7 @@ def test_a_decision_that_stays_wrong_goes_on_to_the_answer():
     assert (turned.calls, turned.reply.text, turned.outcome.requests) == ([], ANSWER, 4)
     assert turned.notes.count("retry_bad_arguments") == 2
     assert "no usable tool call after 3 requests: bad arguments: `get_weather`: `city` is required" in turned.warnings
-    assert turned.outcome.trace.why_no_call == "bad arguments `get_weather`: `city` is required"
+    assert turned.outcome.trace.why_no_call == "the arguments do not fit: `get_weather`: `city` is required"
 
 
 @pytest.mark.requirement("A14", "E3", "H6")
@@ -217,7 +217,7 @@ def test_a_decision_that_is_refused_to_the_end_is_told_like_any_other_refusal():
     turned = turn(REFUSAL, settings=DECISION)
     assert turned.outcome.requests == 4
     assert turned.warnings[1].startswith("no usable tool call after 3 requests: refusal")
-    assert turned.outcome.trace.why_no_call.startswith("refusal")
+    assert turned.outcome.trace.why_no_call.startswith("the model refused")
     changed = turn(REFUSAL, NO_TOOLS, ANSWER, settings=DECISION)
     assert (changed.warnings, changed.reply.text) == (("tool calls emulated",), ANSWER)
     assert changed.outcome.trace.why_no_call == "the model answered without calling a tool"
@@ -386,6 +386,6 @@ def test_a_call_whose_nonce_is_miscopied_is_asked_for_again_with_the_right_one(m
     assert f"json action {NONCE}\n" in last_words(turned.asked[1])
     stubborn = turn(wrong, stream=stream, chunk=3 * stream)
     assert (stubborn.calls, len(stubborn.asked), stubborn.reply.text) == ([], 3, wrong)
-    assert stubborn.outcome.trace.why_no_call.startswith("no call the marks around the call of `get_weather`")
+    assert stubborn.outcome.trace.why_no_call.startswith("a call was demanded and none came: the marks around")
     quoted = f"The page says:\n\n{wrong}\n\nThat is all."
     assert (turn(quoted).calls, len(turn(quoted).asked), turn(quoted).reply.text) == ([], 1, quoted)

@@ -335,8 +335,8 @@ def test_a_native_call_without_the_mark_is_ignored_where_marks_were_asked_for():
         ([ANSWER], {"settings": Settings(mode="off")}, "the model answered without calling a tool"),
         ([ANSWER], {"choice": ToolChoice("none")}, "`tool_choice` is none"),
         ([[Failure("gone")]], {}, "the upstream failed: gone"),
-        ([REFUSAL], {}, "refusal no tools (en)"),
-        ([UNSAFE], {"choice": ToolChoice("required")}, "no call it was declined"),
+        ([REFUSAL], {}, "the model refused: no tools (en)"),
+        ([UNSAFE], {"choice": ToolChoice("required")}, "a call was demanded and none came: it was declined"),
         ([finished(TextDelta("Once upon a"), reason="length")], {}, "the answer was cut off by its length limit"),
         ([ANSWER], {}, "the model answered without calling a tool"),
         ([action(city="Oslo")], {}, ""),
@@ -345,13 +345,15 @@ def test_a_native_call_without_the_mark_is_ignored_where_marks_were_asked_for():
 def test_why_there_is_no_call_is_said_in_one_line(script: list[Any], arguments: dict[str, Any], why: str):
     turned = turn(*script, **arguments)
     assert turned.outcome.trace.why_no_call == why
+    assert bool(turned.outcome.trace.no_call_code) is bool(why)
 
 
 @pytest.mark.requirement("H6")
 def test_a_candidate_that_was_not_taken_is_named():
     bad = decision(("get_weather", {"days": 1}))
     turned = turn(bad, NO_TOOLS, ANSWER, settings=DECISION)
-    assert turned.outcome.trace.why_no_call == "`get_weather` was not taken for a call: does_not_fit"
+    why = "`get_weather` was not taken for a call: it is weakly marked and does not fit the tool's schema"
+    assert (turned.outcome.trace.why_no_call, turned.outcome.trace.no_call_code) == (why, "does_not_fit")
 
 
 # ---- order

@@ -49,6 +49,7 @@ from .turns.deciding import Decision
 from .turns.gate import Gate, TextPolicy
 from .turns.phases import FIRST, PHASES, Phase, PhaseName
 from .turns.readings import Answer, Envelope, Reading, Relay
+from .turns.reasons import because, in_words
 from .turns.trace import AttemptTrace, Trace
 
 __all__ = ["Action", "Ask", "Done", "Emit", "Engine", "Outcome", "Stop"]
@@ -472,38 +473,41 @@ class Engine:
         return [Emit(events), Done(self._outcome(failure))]
 
     def _outcome(self, failure: Failure | None) -> Outcome:
+        no_call = Note("") if self._gate.passed else self._why_no_call()
         trace = Trace(
             plan=self._plan.kind,
             rule=self._plan.rule,
             why=self._plan.why,
             attempts=tuple(_traced(attempt) for attempt in self._attempts),
             contract_tokens=self._asking.contract_tokens,
-            why_no_call="" if self._gate.passed else self._why_no_call(),
+            why_no_call=no_call.detail,
             policy=self._plan.policy,
             nonce="" if self._plan.kind == "pass" else self._asking.nonce or "",
+            no_call_code=no_call.code,
         )
         # What did not help was not what the upstream refused.
         learned = () if failure is not None else tuple(self._conceded)
         return Outcome(len(self._attempts), tuple(self._warnings), failure, trace, learned)
 
-    def _why_no_call(self) -> str:
-        """In one line, for people."""
+    def _why_no_call(self) -> Note:
+        """As a code, and in one line for people."""
         last = self._attempts[-1]
         if self._request.tools and self._request.tool_choice.mode == "none":
-            return "`tool_choice` is none"
+            return Note("tool_choice_none", "`tool_choice` is none")
         if not any(attempt.request.tools or attempt.phase.emulates for attempt in self._attempts):
-            return "no tools reached the model"
+            return Note("no_tools", "no tools reached the model")
         if last.failure is not None:
-            return f"the upstream failed: {last.failure.message}"
+            return Note("upstream_failed", f"the upstream failed: {last.failure.message}")
         fault = last.fault or self._undecided()
         if fault is not None:
-            return f"{fault.kind.replace('_', ' ')} {fault.detail}".strip()
+            return Note(fault.kind, in_words(fault))
         rejected = [each for attempt in self._attempts for each in attempt.reply().candidates if each.verdict != "call"]
         if rejected:
-            return f"`{rejected[-1].name}` was not taken for a call: {rejected[-1].reason}"
+            reason = rejected[-1].reason
+            return Note(reason, f"`{rejected[-1].name}` was not taken for a call: {because(reason)}")
         if last.reason == "length":
-            return "the answer was cut off by its length limit"
-        return "the model answered without calling a tool"
+            return Note("length", "the answer was cut off by its length limit")
+        return Note("not_called", "the model answered without calling a tool")
 
     def _undecided(self) -> Fault | None:
         """What was wrong with the decision, where an answer without tools had to follow it."""

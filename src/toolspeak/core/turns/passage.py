@@ -35,7 +35,8 @@ __all__ = ["Passage", "passes"]
 _ANY = ToolChoice()
 #: There is only one request.
 _FIRST = 1
-_NO_CALL = "no tools reached the model"
+_NO_CALL = Note("no_tools", "no tools reached the model")
+_CALLED = Note("")
 _CALL = (CallStart, CallArgs, CallEnd)
 
 
@@ -125,6 +126,14 @@ class Passage:
             self._reason,
             self._usage,
         )
-        no_call = "" if self._called else _NO_CALL
-        trace = Trace(plan.kind, plan.rule, plan.why, (attempt,), why_no_call=no_call, policy=plan.policy)
+        no_call = _CALLED if self._called else _NO_CALL
+        trace = Trace(
+            plan.kind,
+            plan.rule,
+            plan.why,
+            (attempt,),
+            why_no_call=no_call.detail,
+            policy=plan.policy,
+            no_call_code=no_call.code,
+        )
         return Outcome(_FIRST, (), self._failure, trace)

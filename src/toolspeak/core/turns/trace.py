@@ -43,11 +43,13 @@ class Trace(msgspec.Struct, frozen=True):
     attempts: tuple[AttemptTrace, ...] = ()
     #: How many tokens the contract costs, as estimated.
     contract_tokens: int = 0
-    #: Why there is no call, in one line; empty when there is one.
+    #: Why there is no call, in one line for people; empty when there is one.
     why_no_call: str = ""
     #: How answers were read: the policy, and the nonce that marks had to carry. Who reads them again needs both.
     policy: str = ""
     nonce: str = ""
+    #: The same as `why_no_call`, for programs: the rule or the fault that decided.
+    no_call_code: str = ""
 
     def lines(self) -> list[str]:
         """The turn as a person reads it."""

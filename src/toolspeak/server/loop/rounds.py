@@ -343,11 +343,13 @@ class LoopTurn:
         warnings = dict.fromkeys(warning for outcome in self._outcomes for warning in outcome.warnings)
         # That the last turn called nothing is how a row ends well.
         last, called = self._outcomes[-1].trace, len(self._outcomes) > 1
+        if called:
+            last = msgspec.structs.replace(last, why_no_call="", no_call_code="")
         return Outcome(
             sum(outcome.requests for outcome in self._outcomes),
             tuple(warnings),
             failure,
-            msgspec.structs.replace(last, attempts=attempts, why_no_call="" if called else last.why_no_call),
+            msgspec.structs.replace(last, attempts=attempts),
         )
 
 
