@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from pathlib import Path
 from typing import Any
 
 import openai
@@ -10,9 +12,13 @@ import pytest
 
 from tests.server.asgi import HELLO, Answer, Parrot, Team, ask, bearer, line, run
 from tests.server.live import QUESTION, Two, live
+from toolspeak.conversation import Conversation
 from toolspeak.core.events import Event, Failure, TextDelta
 from toolspeak.core.model import Request
 from toolspeak.server import again
+from toolspeak.store.database import Database
+from toolspeak.store.shared import Memory
+from toolspeak.store.state import SqlState
 from toolspeak.upstreams.seam import Batches
 
 pytestmark = pytest.mark.requirement("R-F37")
@@ -154,3 +160,73 @@ def test_the_sdk_that_asks_again_gets_calls_under_the_same_ids():
     assert first.choices[0].message.tool_calls
     assert second == first
     assert len(two.asked) == 1
+
+
+# ---- what was deleted
+
+SAID = "Something that nobody else should read."
+
+
+def response_of(answer: Answer) -> str:
+    found = re.search(rb'"id":\s*"(resp_[^"]+)"', answer.body)
+    assert found is not None
+    return found[1].decode()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_response_that_was_deleted_comes_back_by_no_key(stream: bool):
+    async def scenario() -> None:
+        place = Place(Parrot(SAID))
+        asked: dict[str, Any] = {"path": "/v1/responses", "input": "Hello?", "stream": stream, "messages": None}
+        first = await place.asks("k", **asked)
+        assert SAID in first.body.decode()
+        path = f"/v1/responses/{response_of(first)}"
+        assert (await ask(place.team.app, "DELETE", path, bearer(place.berta))).status == 404
+        assert (await place.asks("k", **asked)).body == first.body
+        assert (await ask(place.team.app, "DELETE", path, bearer(place.anna))).status == 200
+        for _ in range(2):
+            again = await place.asks("k", **asked)
+            assert (again.status, "was deleted" in again.message) == (409, True)
+            assert again.header("x-should-retry") == "false"
+        assert len(place.parrot.asked) == 1
+        state = place.team.app._gateway.conversation._state  # type: ignore[attr-defined]  # pyright: ignore
+        assert not [key for key in state.keys() if SAID in str(state.get(key))]  # noqa: SIM118 - no dict
+        assert (await place.asks("other", **asked)).status == 200
+
+    run(scenario())
+
+
+def request_at(conversation: Conversation) -> again.Again:
+    """The same request with the same key, at one of several servers."""
+    scope: Any = {"path": "/v1/responses", "headers": [(b"idempotency-key", b"k")]}
+    made = again.Repeats().of(scope, conversation, "anna", b"{}")
+    assert made is not None
+    return made
+
+
+@pytest.mark.requirement("R-F37")
+@pytest.mark.parametrize("early", [False, True])
+def test_what_another_server_deletes_is_deleted_whenever_it_does_so(tmp_path: Path, early: bool):
+    async def ignored(_: Any) -> None:
+        pass
+
+    async def scenario() -> None:
+        far = SqlState(Database(f"sqlite:///{tmp_path}/store.db"))
+        here, there = Conversation(Memory(far)), Conversation(Memory(far))
+        first = request_at(here)
+        assert not await first.replayed(ignored)
+        listen = first.listening(ignored)
+        await listen({"type": "http.response.start", "status": 200, "headers": []})
+        await listen({"type": "http.response.body", "body": SAID.encode()})
+        if early:  # who deletes is quicker than who keeps
+            await again.answer_deleted(there, "anna", "resp_1")
+        first.keep(good=True, ran=False, response="resp_1")
+        await here.settle()
+        if not early:
+            await again.answer_deleted(there, "anna", "resp_1")
+            assert not [key for key in far.keys() if SAID in str(far.get(key))]  # noqa: SIM118 - no dict
+        for conversation in (here, there, Conversation(Memory(far))):
+            with pytest.raises(again.KeySpent, match="was deleted"):
+                await request_at(conversation).replayed(ignored)
+
+    run(scenario())

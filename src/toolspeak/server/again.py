@@ -3,7 +3,8 @@
 SDKs and gateways repeat a request whose answer got lost on the way; the model, and the tools that run here, would then
 work twice. Answers that are whole and good are kept for a day, each for its tenant; an error is not, so that to ask
 again means to try again. But where tools have run here before the error, or before the client left, only that is kept:
-they never run twice for one key. Above: `exchange`. Below: `conversation`, where the answers are kept.
+they never run twice for one key. A response that was deleted comes back by no key: whoever asks with it is told so.
+Above: `exchange`, `stored`. Below: `conversation`, where the answers are kept.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ..conversation import Conversation
 from ..errors import ToolspeakError, UsageError
 from .asgi import Headers, Scope, Send, header
 
-__all__ = ["Again", "KeyInUse", "KeyOfAnother", "KeySpent", "Repeats"]
+__all__ = ["Again", "KeyInUse", "KeyOfAnother", "KeySpent", "Repeats", "answer_deleted"]
 
 _log = logging.getLogger("toolspeak.server")
 _HEADER = b"idempotency-key"
@@ -46,7 +47,7 @@ class KeyOfAnother(UsageError):
 
 
 class KeySpent(ToolspeakError):
-    """Tools ran for the request with this key, and there is no answer to show for it."""
+    """The request with this key is not carried out again, and there is no answer to show for it."""
 
     status = 409
     final = True
@@ -61,6 +62,10 @@ class _Answer(msgspec.Struct, frozen=True):
     body: str = ""
     #: There was none, but tools ran.
     lost: bool = False
+    #: The response that it tells, where one can be deleted by its id.
+    response: str = ""
+    #: Somebody has.
+    deleted: bool = False
 
 
 class Repeats:
@@ -136,6 +141,9 @@ class Again:
         answer = msgspec.convert(found, _Answer)
         if answer.asked != self._asked:
             raise KeyOfAnother("this `Idempotency-Key` was sent with another request", hint="make a new one for each")
+        if answer.deleted or await self._is_deleted(answer.response):
+            hint = "a new key asks again"
+            raise KeySpent("the answer to the request with this `Idempotency-Key` was deleted", hint=hint)
         if answer.lost:
             hint = "look at what they did; a new key runs them again"
             raise KeySpent("tools ran here for the request with this `Idempotency-Key`; its answer was lost", hint=hint)
@@ -145,6 +153,13 @@ class Again:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
         return True
+
+    async def _is_deleted(self, response: str) -> bool:
+        """Also where another server did it, or before the answer was kept."""
+        if not response:
+            return False
+        await self._conversation.renew(self._tenant, [_deleted(response)])
+        return self._conversation.item(self._tenant, _deleted(response)) is not None
 
     def listening(self, send: Send) -> Send:
         """Sends on, and keeps a copy of a good answer."""
@@ -163,14 +178,44 @@ class Again:
 
         return listen
 
-    def keep(self, *, good: bool, ran: bool) -> None:
-        """It is over. `good`: it was answered well; `ran`: tools ran here for it."""
+    def keep(self, *, good: bool, ran: bool, response: str = "") -> None:
+        """It is over. `good`: it was answered well; `ran`: tools ran here for it; `response`: what may be deleted."""
         kept: _Answer | None = _Answer(self._asked, lost=True) if ran else None
         if good and self._whole and self._headers is not None and self._size <= _MOST_BYTES:
-            kept = _Answer(self._asked, self._headers, b"".join(self._pieces).decode(errors="replace"))
+            body = b"".join(self._pieces).decode(errors="replace")
+            kept = _Answer(self._asked, self._headers, body, response=response)
         if kept is None:
             return
         try:
             self._conversation.keep_item(self._tenant, self._name, msgspec.to_builtins(kept))
+            if response:
+                place = msgspec.to_builtins(_Place(self._name, self._asked))
+                self._conversation.keep_item(self._tenant, _told_by(response), place)
         except UsageError as error:  # it is out all the same
             _log.warning("an answer is not kept for its `Idempotency-Key`: %s", error)
+
+
+class _Place(msgspec.Struct, frozen=True):
+    """Where the answer is kept that tells a response."""
+
+    name: str
+    asked: str
+
+
+async def answer_deleted(conversation: Conversation, tenant: str, response: str) -> None:
+    """A response is being deleted: no key brings it back, and what was kept for one is kept no more."""
+    conversation.keep_item(tenant, _deleted(response), {"deleted": True})
+    await conversation.renew(tenant, [_told_by(response)])
+    found = conversation.item(tenant, _told_by(response))
+    if found is not None:
+        place = msgspec.convert(found, _Place)
+        conversation.keep_item(tenant, place.name, msgspec.to_builtins(_Answer(place.asked, deleted=True)))
+    await conversation.settle()
+
+
+def _deleted(response: str) -> str:
+    return f"deleted/{response}"
+
+
+def _told_by(response: str) -> str:
+    return f"told_by/{response}"

@@ -40,6 +40,8 @@ class Earlier:
         self._path: list[str] = []
         #: The id of the response that this one goes on from, if it was found.
         self.previous = ""
+        #: The id under which the answer was kept, if it was.
+        self.kept_as = ""
 
     async def expanded(self) -> Mapping[str, JSONValue]:
         """The request with everything that it names; a name that nobody knows stays."""
@@ -81,6 +83,7 @@ class Earlier:
             self._stored.keep_item(item.get("id"), item)
         if response.get("status") != "failed" and len(self._path) < _LONGEST_PATH:
             rest = {name: value for name, value in response.items() if name != "output"}
+            self.kept_as = str(response.get("id") or "")
             self._stored.keep(response.get("id"), Kept(_items(self._said), items, self._path, rest))
 
     async def _with_items(self, said: Mapping[str, JSONValue]) -> Mapping[str, JSONValue]:

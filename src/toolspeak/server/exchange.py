@@ -151,7 +151,7 @@ class Exchange:
                         await self._understood(said, request, target, caller)
                     finally:
                         good = self.record is not None and not self.record.error
-                        again.keep(good=good, ran=self.tooled > 0)
+                        again.keep(good=good, ran=self.tooled > 0, response=self._kept_as)
                     await target.maker.conversation.settle()
         except ToolspeakError as error:
             await self._refuse(error)
@@ -190,6 +190,11 @@ class Exchange:
     def face(self) -> str:
         """The protocol that the client speaks."""
         return self._face.name
+
+    @property
+    def _kept_as(self) -> str:
+        """The id under which the answer can be deleted; empty: it has none."""
+        return self._earlier.kept_as if self._earlier is not None else ""
 
     @property
     def left(self) -> bool:

@@ -2,7 +2,7 @@
 
 A response is kept as what was new in it and the ids of those before it, so a conversation takes room in proportion to
 its length. Above: `earlier`, which puts them into requests, and `stored_pages`, which shows them. Below:
-`conversation`.
+`conversation`, `again`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import msgspec
 from ..conversation import Conversation
 from ..core.model import JSONObject, JSONValue
 from ..errors import UsageError
+from .again import answer_deleted
 
 __all__ = ["Kept", "Stored"]
 
@@ -66,6 +67,7 @@ class Stored:
 
     async def forget(self, name: str, kept: Kept) -> None:
         """Delete a response and its parts. What went on from it cannot be gone on from any more."""
+        await answer_deleted(self._conversation, self._tenant, name)
         parts = (part for item in kept.output if isinstance(part := item.get("id"), str))
         await self._conversation.forget_items(self._tenant, [*parts, _name(name)])
 
