@@ -94,7 +94,7 @@ def test_a_client_that_left_is_on_record():
         return json.loads(asked.body)
 
     told = run(talk())
-    assert (told["error"], told["requests"]) == ("the client went away", 1)
+    assert (told["outcome"], told["status"], told["error"], told["requests"]) == ("left", 499, "", 1)
 
 
 @pytest.mark.requirement("R-F27")

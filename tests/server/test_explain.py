@@ -60,7 +60,7 @@ def test_a_request_is_told_as_people_read_it(server: Served):
     lines = result.output.splitlines()
     assert lines[0].startswith(f"{identifier}  small-model")
     assert '[1><tool_call>{"name": "clocks", "arguments": {}}</tool_call><1]' in result.output
-    assert "  [1] text `clocks`: unknown_tool" in lines
+    assert "  [1] text `clocks`: there is no tool of that name [unknown_tool]" in lines
     assert lines[-1].startswith("no call: `clocks` was not taken for a call")
     assert "\x1b" not in result.output  # what a model wrote steers no terminal
     assert "json action" in told("explain", identifier, "--full").output

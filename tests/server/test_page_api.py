@@ -14,15 +14,19 @@ import pytest
 import toolspeak as ts
 from tests.server.asgi import HELLO, Parrot, Team, ask, gateway, line, run
 from toolspeak.config import Secret
+from toolspeak.core.model import Request, Usage
 from toolspeak.core.strategy import Settings
+from toolspeak.core.turns.trace import AttemptTrace, Trace
 from toolspeak.errors import UsageError
 from toolspeak.server.app import App
 from toolspeak.server.door import Door, close_door, doors, open_door
+from toolspeak.server.exchange import Record
 from toolspeak.server.guard import Guard
 from toolspeak.server.numbers import Numbers
 from toolspeak.server.recording.keeping import Keeper
 from toolspeak.server.recording.recorder import Entry, Recorder
 from toolspeak.server.recording.series import Series
+from toolspeak.server.recording.shown import line as shown_line
 from toolspeak.server.wishes import changed_settings
 
 CANARY = "sk-canary-canary-canary"
@@ -249,3 +253,86 @@ def test_a_store_that_cannot_follow_loses_requests_and_says_so(caplog: pytest.Lo
 
 def test_an_answer_without_an_upstream_is_no_record_of_a_call():
     assert ts.parse(CALL).calls  # what the tests above take for granted
+
+
+# ---- bodies that cannot be
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"model": 5}, "`model`"),
+        ({"model": ["m"]}, "`model`"),
+        ({"model": False}, "`model`"),
+        ({"policy": 5}, "`policy`"),
+        ({"plan": "none"}, "`plan`"),
+        ({"dialect": {}}, "`dialect`"),
+        ({"retries": "many"}, "`retries`"),
+        ({"colour": "red"}, "`colour`"),
+        (b"[]", "object"),
+    ],
+)
+def test_a_replay_with_a_field_that_cannot_be_is_refused_by_its_name(body: Any, field: str):
+    desk = Desk()
+    answer = desk.ask("POST", f"/toolspeak/requests/{desk.asked()}/replay", body)
+    assert (answer.status, answer.json["error"]["type"]) == (400, "invalid_request_error")
+    assert field in answer.json["error"]["message"]
+    assert len(desk.ask("GET", "/toolspeak/requests").json["requests"]) == 1  # nothing was asked
+
+
+@pytest.mark.parametrize("model", ["", None])
+def test_a_replay_that_names_no_model_asks_the_one_of_then(model: Any):
+    desk = Desk()
+    answer = desk.ask("POST", f"/toolspeak/requests/{desk.asked()}/replay", {"model": model, "policy": ""})
+    assert (answer.status, answer.json["model"], answer.json["changed"]) == (200, "m", {})
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("probe", {"model": 5}, "`model`"),
+        ("probe", {}, "`model`"),
+        ("session", {"code": 5}, "`code`"),
+        ("session", {}, "`code`"),
+        ("session", b"nothing", "`code`"),
+        ("sessions", {"exchanges": 5}, "`$.exchanges`"),
+        ("sessions", {"exchanges": [{"question": 5}]}, "`$.exchanges[0].question`"),
+        ("sessions", {"exchanges": [], "keep": "all"}, "`$.keep`"),
+    ],
+)
+def test_what_the_page_sends_is_refused_by_the_name_of_the_field(path: str, body: Any, field: str):
+    answer = Desk().ask("POST", f"/toolspeak/{path}", body)
+    assert (answer.status, answer.json["error"]["type"]) == (400, "invalid_request_error")
+    assert field in answer.json["error"]["message"]
+
+
+# ---- how requests end
+
+
+@pytest.mark.requirement("H3")
+def test_why_there_was_no_call_is_told_as_code_and_as_sentence():
+    desk = Desk(CALL.replace("clock", "clocks"))
+    identifier = desk.asked(**{"x-toolspeak-settings": '{"retries": 0}'})
+    told = desk.ask("GET", f"/toolspeak/requests/{identifier}").json
+    (shown,) = desk.ask("GET", "/toolspeak/requests").json["requests"]
+    (candidate,) = told["trace"]["attempts"][0]["candidates"]
+    assert (candidate["reason"], candidate["why"]) == ("unknown_tool", "there is no tool of that name")
+    assert told["trace"]["no_call_code"] == shown["no_call_code"] == "unknown_tool"
+    assert "unknown_tool" not in told["trace"]["why_no_call"]
+    assert shown["why_no_call"] == told["trace"]["why_no_call"] != ""
+
+
+@pytest.mark.requirement("H3")
+def test_a_client_that_left_is_no_error():
+    left, failed = line_of(status=499, error="the client went away"), line_of(status=499, error="gone", asked=True)
+    assert (left["outcome"], left["error"]) == ("left", "")
+    assert (failed["outcome"], failed["error"]) == ("left", "gone")  # the upstream had failed before
+    assert line_of(status=200, error="gone")["outcome"] == "error"
+    assert line_of(status=429)["outcome"] == "error"
+    assert line_of(status=200)["outcome"] == "answered"
+
+
+def line_of(status: int, error: str = "", asked: bool = False) -> Any:
+    attempt = AttemptTrace("inline", Request("m", ()), "", "", (), (), "error", Usage())
+    trace = Trace("inline", "", "", (attempt,) if asked else ())
+    return shown_line(Entry(Record("1", "openai_chat", "m", "inline", 1, (), error, trace), status=status))

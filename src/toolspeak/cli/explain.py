@@ -56,6 +56,8 @@ def lines(told: dict[str, Any], *, full: bool = False) -> Iterator[str]:
     yield _times(timing)
     for warning in told["warnings"]:
         yield safe(f"warning: {warning}")
+    if told.get("outcome") == "left":
+        yield "the client left before the end"
     if told["error"]:
         yield safe(f"error: {told['error']}")
     for note in told["notes"]:
@@ -88,13 +90,18 @@ def _attempt(number: int, attempt: dict[str, Any], following: list[dict[str, Any
         yield from _indented("thinking: ", attempt["reasoning"], full)
     yield from _indented("answer: ", _marked(attempt), full)
     for place, candidate in enumerate(attempt["candidates"], 1):
-        yield safe(f"  [{place}] {candidate['verdict']} `{candidate['name']}`: {candidate['reason']}")
+        yield safe(f"  [{place}] {candidate['verdict']} `{candidate['name']}`: {_why(candidate)}")
         for note in candidate["notes"]:
             yield safe(f"      {note['code']}: {note['detail']}")
     if attempt["fault"]:
         again = bool(following) and following[0]["phase"] == attempt["phase"]
         what = "asked again" if again else "given up"
         yield safe(f"  {what}: {attempt['fault']['kind']} {attempt['fault']['detail']}".rstrip())
+
+
+def _why(candidate: dict[str, Any]) -> str:
+    """The rule that decided. What was recorded before rules had words lacks them."""
+    return f"{candidate['why']} [{candidate['reason']}]" if "why" in candidate else candidate["reason"]
 
 
 def _marked(attempt: dict[str, Any]) -> str:

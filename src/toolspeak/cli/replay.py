@@ -37,6 +37,7 @@ _PROTOCOLS: list[str] = [name for name in get_args(Spoken) if name]
 _Tell = Callable[[dict[str, Any]], object]
 #: What is compared.
 _ROWS: dict[str, _Tell] = {
+    "outcome": lambda told: told.get("outcome", "-"),
     "plan": lambda told: told["plan"],
     "calls": lambda told: ", ".join(_calls(told)) or "none",
     "why no call": lambda told: told["trace"]["why_no_call"] or "-",

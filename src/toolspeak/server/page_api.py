@@ -149,7 +149,7 @@ class PageApi:
     async def _probe(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:
         model = read_object(await read_body(scope, receive, _LARGEST_BODY)).get("model")
         if not isinstance(model, str) or not model:
-            raise UsageError("`model` must name a model")
+            raise UsageError("`model` must be the name of a model, as a text")
         return self._models.probe(model, caller)
 
     async def _series(self, route: Route, caller: Caller, scope: Scope, receive: Receive) -> JSONValue:

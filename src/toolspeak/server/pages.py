@@ -13,6 +13,7 @@ import msgspec
 
 from ..core.contract import estimate_tokens
 from ..core.model import JSONObject, JSONValue, is_array, is_object
+from ..errors import UsageError
 from .asgi import Receive, Scope, Send, read_body, respond
 from .auth import Access, Caller
 from .faces import face
@@ -123,7 +124,7 @@ class Pages:
         try:
             shown = msgspec.json.decode(body, type=_Code).code
         except (msgspec.DecodeError, UnicodeDecodeError):
-            shown = ""
+            raise UsageError("`code` must be a code or a key, as a text", hint='send {"code": "..."}') from None
         session = self._access.session(shown.strip())
         _log.info("a session has begun")
         await respond(send, 200, b"{}", headers=[(b"set-cookie", _cookie(session, int(SESSION_SECONDS), scope))])

@@ -67,4 +67,5 @@ def changed_settings(settings: Settings, wanted: Mapping[str, JSONValue]) -> Set
     try:
         return msgspec.convert({**msgspec.structs.asdict(settings), **given}, Settings)
     except msgspec.ValidationError as error:
-        raise UsageError(f"these settings cannot be: {error}") from None
+        reason, _, field = str(error).partition(" - at `$.")
+        raise UsageError(f"`{field.rstrip('`')}` cannot be this: {reason}") from None

@@ -15,26 +15,6 @@ const VERDICTS = /** @type {Record<string, [string, string]>} */ ({
   reasoning: ["only thought", ""],
 });
 
-/** The rules that decide, in words. */
-const REASONS = /** @type {Record<string, string>} */ ({
-  accepted: "it is a call",
-  arguments_invalid: "its arguments do not fit the tool's schema",
-  reasoning: "it stands inside the model's thinking",
-  no_nonce: "its mark lacks the word that only this conversation knows",
-  in_fence: "it stands inside a code block",
-  in_code: "it stands inside inline code",
-  unknown_tool: "there is no tool of that name",
-  not_wrapped: "it has no marks of its own, and the policy is strict",
-  inline: "it does not stand at the start of a line, and the policy is strict",
-  not_whole_answer: "it is bare, and not the whole answer",
-  echo: "it repeats a call that stands in text which nobody vouches for",
-  does_not_fit: "it is weakly marked and does not fit the tool's schema",
-  more_follows: "the model went on after it, so it was an example",
-  truncated: "the text ended inside it",
-  no_name: "it names no tool",
-  not_json: "it cannot be read",
-});
-
 /**
  * @param {import("./detail.js").Whole} one
  * @returns {HTMLElement}
@@ -86,16 +66,6 @@ function marked(attempt) {
   return longText(attempt.raw, stretches);
 }
 
-/**
- * Why there was no call, with the rule that decided in words.
- * @param {string} why
- */
-export function inWords(why) {
-  const at = why.lastIndexOf(": ");
-  const rule = why.slice(at + 2);
-  return at >= 0 && Object.hasOwn(REASONS, rule) ? `${why.slice(0, at)}: ${REASONS[rule]}` : why;
-}
-
 /** @param {import("./detail.js").Candidate} candidate */
 const verdict = (candidate) => VERDICTS[candidate.verdict === "call" && candidate.notes.length ? "repaired" : candidate.verdict] ?? [candidate.verdict, ""];
 
@@ -106,7 +76,7 @@ function drawCandidate(candidate) {
   return h(
     "li",
     {},
-    h("div", { class: "row" }, h("code", { class: "strong" }, candidate.name || "no name"), h("span", { class: `badge ${look}` }, word), h("span", { class: "small soft" }, REASONS[candidate.reason] ?? candidate.reason.replaceAll("_", " "))),
+    h("div", { class: "row" }, h("code", { class: "strong" }, candidate.name || "no name"), h("span", { class: `badge ${look}` }, word), h("span", { class: "small soft" }, candidate.why)),
     drawNotes(candidate.notes),
     candidate.arguments !== null && h("pre", { class: "code small" }, JSON.stringify(candidate.arguments)),
     evidence.length > 0 &&
@@ -129,5 +99,5 @@ function drawRequest(request) {
 function drawMessage(message) {
   const text = message.parts.map((/** @type {any} */ part) => (part.type === "text" ? part.text : `[${part.kind ?? part.type}]`)).join("");
   const beside = [...message.calls, ...message.results];
-  return h("div", { class: "stack-tight" }, h("span", { class: "badge" }, message.role), text && longText(text), beside.length > 0 && jsonText(beside));
+  return h("div", { class: "stack-tight" }, h("div", {}, h("span", { class: "badge" }, message.role)), text && longText(text), beside.length > 0 && jsonText(beside));
 }

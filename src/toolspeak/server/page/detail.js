@@ -1,7 +1,7 @@
 // @ts-check
 /** One request in detail: what the client sent, what went upstream, what came back, what was made of it, and a replay. */
 
-import { drawAttempts, drawNotes, inWords } from "./attempts.js";
+import { drawAttempts, drawNotes } from "./attempts.js";
 import { disclosure, h, withCode } from "./dom.js";
 import { clock, compact, counted, day, span } from "./format.js";
 import { jsonText } from "./long_text.js";
@@ -9,7 +9,7 @@ import { makeReplay } from "./replay.js";
 
 /**
  * @typedef {{code: string, detail: string}} Note
- * @typedef {{name: string, verdict: string, reason: string, dialect: string, arguments: unknown, evidence: Record<string, unknown>, notes: Note[]}} Candidate
+ * @typedef {{name: string, verdict: string, reason: string, why: string, dialect: string, arguments: unknown, evidence: Record<string, unknown>, notes: Note[]}} Candidate
  * @typedef {{start: number, end: number, candidates: number[]}} Mark
  * @typedef {object} Attempt one request that went upstream
  * @property {string} phase
@@ -27,7 +27,7 @@ import { makeReplay } from "./replay.js";
 /**
  * @typedef {import("./inspector.js").Line & {
  *   notes: Note[], protocol: string, changed: Record<string, unknown>, client: {body: unknown, fields: Record<string, unknown>},
- *   trace: {plan: string, rule: string, why: string, why_no_call: string, contract_tokens: number, attempts: Attempt[]},
+ *   trace: {plan: string, rule: string, why: string, why_no_call: string, no_call_code: string, contract_tokens: number, attempts: Attempt[]},
  * }} Whole
  */
 
@@ -68,8 +68,9 @@ function head(one) {
     h("div", { class: "row" }, h("h1", {}, one.model || "no model"), one.plan && h("span", { class: "badge good" }, one.plan), one.replay_of && h("span", { class: "badge" }, "replay")),
     h("p", { class: "soft small" }, h("time", { title: day(one.time) }, clock(one.time)), ` · ${facts.join(" · ")}`),
     one.trace.why && h("p", { class: "small" }, withCode(one.trace.why), " ", h("code", { class: "soft" }, one.trace.rule)),
+    one.outcome === "left" && h("p", { class: "notice" }, "The client left before the end: what was under way was broken off."),
     one.error && h("p", { class: "notice bad" }, one.error),
-    one.trace.why_no_call && h("p", { class: "notice" }, h("span", { class: "strong" }, "Why there was no call: "), withCode(inWords(one.trace.why_no_call))),
+    one.trace.why_no_call && h("p", { class: "notice" }, h("span", { class: "strong" }, "Why there was no call: "), withCode(one.trace.why_no_call), " ", h("code", { class: "soft" }, one.trace.no_call_code)),
     one.replay_of && h("p", { class: "small" }, "This repeats ", h("a", { href: `#/inspector/${one.replay_of}` }, "another request"), "."),
     h("p", { class: "soft small" }, "id ", h("code", {}, one.id)),
   );

@@ -5,7 +5,6 @@
  */
 
 import { ask } from "./api.js";
-import { inWords } from "./attempts.js";
 import { disclosure, h, labelled, put, say, withCode } from "./dom.js";
 import { counted, span } from "./format.js";
 import { LiveText } from "./live_text.js";
@@ -264,7 +263,7 @@ const told = (text, failed = false) => (text.length > SHORT ? longText(text) : h
 async function whyNoCall(id) {
   try {
     const { trace, error } = await ask(`toolspeak/requests/${encodeURIComponent(id)}`);
-    const line = inWords(trace.why_no_call) || error || "there was a call";
+    const line = trace.why_no_call || error || "there was a call";
     say(line);
     return withCode(line);
   } catch (error) {

@@ -29,6 +29,7 @@ const HEIGHT = 76;
  * @property {number} candidates
  * @property {number} repairs
  * @property {string[]} warnings
+ * @property {"answered" | "error" | "left"} outcome how it ended; `left`: its client did not wait for that
  * @property {string} error
  * @property {string} why_no_call
  * @property {string} replay_of
@@ -41,7 +42,7 @@ const HEIGHT = 76;
 /** @typedef {{id: string, time: number, seconds: number, face: string, model: string}} Running one request without an answer yet */
 
 /** What is not known of a request that runs. */
-const UNKNOWN_YET = { number: 0, plan: "", tools: "", status: 0, requests: 0, retries: 0, calls: 0, candidates: 0, repairs: 0, warnings: [], error: "", why_no_call: "", replay_of: "", input_tokens: 0, output_tokens: 0 };
+const UNKNOWN_YET = { number: 0, plan: "", tools: "", status: 0, requests: 0, retries: 0, calls: 0, candidates: 0, repairs: 0, warnings: [], outcome: /** @type {const} */ ("answered"), error: "", why_no_call: "", replay_of: "", input_tokens: 0, output_tokens: 0 };
 const NO_TIMES = { first: 0, waited: 0, added: 0, first_token: 0, held: 0, tooled: 0 };
 
 /**
@@ -173,12 +174,13 @@ export function makeInspector(about) {
 function makeFilters(changed) {
   const model = select([], "every model", { change: changed });
   const plan = select([], "every plan", { change: changed });
-  const kind = select(["with a warning", "with an error", "with a retry", "with a repair", "without a call"], "all", { change: changed });
+  const kind = select(["with a warning", "with an error", "left by the client", "with a retry", "with a repair", "without a call"], "all", { change: changed });
   /** @type {Record<string, (line: Line) => boolean>} */
   const kinds = {
     "": () => true,
     "with a warning": (line) => line.warnings.length > 0,
-    "with an error": (line) => Boolean(line.error) || line.status >= 400,
+    "with an error": (line) => line.outcome === "error",
+    "left by the client": (line) => line.outcome === "left",
     "with a retry": (line) => line.retries > 0,
     "with a repair": (line) => line.repairs > 0,
     "without a call": (line) => Boolean(line.why_no_call),
@@ -232,6 +234,7 @@ function drawLine(line) {
 /** @param {Line} line */
 function outcome(line) {
   if (line.running) return h("span", { class: "badge warn" }, "running");
+  if (line.outcome === "left") return h("span", { class: "badge", title: "The client did not wait for the end" }, "client left");
   if (line.status >= 400) return h("span", { class: "badge bad" }, `error ${line.status}`);
   if (line.error) return h("span", { class: "badge bad" }, "broken off"); // it had begun well
   if (line.calls) return h("span", { class: "badge good" }, counted(line.calls, "call"));

@@ -21,6 +21,7 @@ const RANGES = /** @type {Record<string, number>} */ ({ "the last hour": 60, "th
  * @property {number} native
  * @property {number} emulated
  * @property {number} errors
+ * @property {number} left
  * @property {number} calls
  * @property {number} no_call
  * @property {number} retries
@@ -90,8 +91,9 @@ function drawTiles(rows) {
   const requests = total(rows, (row) => row.requests);
   const emulated = total(rows, (row) => row.emulated);
   const native = total(rows, (row) => row.native);
+  const left = total(rows, (row) => row.left);
   const tiles = [
-    ["requests", compact(requests), `${compact(total(rows, (row) => row.errors))} with an error`],
+    ["requests", compact(requests), [`${compact(total(rows, (row) => row.errors))} with an error`, left && `${compact(left)} left by the client`].filter(Boolean).join(", ")],
     ["emulated", native + emulated ? percent(emulated / (native + emulated)) : "–", `of ${compact(native + emulated)} with tools`],
     ["calls", compact(total(rows, (row) => row.calls)), `${compact(total(rows, (row) => row.no_call))} requests without one`],
     ["retries", compact(total(rows, (row) => row.retries)), counted(total(rows, (row) => row.refusals), "refusal")],

@@ -79,11 +79,13 @@ async def replayed(entry: Entry, gateway: Gateway, caller: Caller, wanted: Mappi
 
 
 def _asked(entry: Entry, model: JSONValue) -> Request:
+    if model is not None and not isinstance(model, str):
+        raise UsageError("`model` must be the name of a model, as a text", hint="leave it out for the model of then")
     if not entry.body:
         raise UsageError("the texts of this request were not kept", hint="they were too large")
     request = face(entry.record.face).decode(read_object(entry.body), **entry.fields)
     check_request(request, len(entry.body))
-    return msgspec.structs.replace(request, model=model) if isinstance(model, str) and model else request
+    return msgspec.structs.replace(request, model=model) if model else request
 
 
 async def _carried_out(made: MadeTurn, entry: Entry, model: str) -> Record:

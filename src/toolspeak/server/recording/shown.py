@@ -16,10 +16,12 @@ from ...core.evidence import Policy
 from ...core.model import JSONObject, JSONValue, is_object
 from ...core.reading.literals import has_surrogate, replace_surrogates
 from ...core.reading.toolkit import toolkit
+from ...core.turns.reasons import because
 from ...core.turns.trace import AttemptTrace
 from ..exchange import Exchange
 from ..logs import redacted
 from ..metrics import tools_of
+from ..trips import GONE
 from ..wishes import ALLOWED
 from .marks import Mark, marks_in
 from .recorder import Entry
@@ -27,6 +29,8 @@ from .recorder import Entry
 __all__ = ["cleaned", "line", "under_way", "whole"]
 
 _HIDDEN = "***"
+#: From this status on a request was in vain.
+_ERROR = 400
 #: Fields of a body that hold keys, or ways to somewhere with keys in them.
 _KEY_FIELDS = frozenset(
     {"api_key", "apikey", "authorization", "x-api-key", "extra_headers", "headers", "proxy", "proxies"}
@@ -70,13 +74,28 @@ def _line(entry: Entry) -> JSONObject:
         "candidates": len(found),
         "repairs": sum(len(candidate.notes) for candidate in calls),
         "warnings": list(record.warnings),
-        "error": record.error,
+        "outcome": _outcome(entry),
+        # Who left had no error, unless the upstream had failed before.
+        "error": "" if _left(entry) and not trace.attempts else record.error,
         "why_no_call": trace.why_no_call,
+        "no_call_code": trace.no_call_code,
         "replay_of": entry.replay_of,
         "timing": _timing(entry),
         "input_tokens": sum(attempt.usage.input_tokens for attempt in trace.attempts),
         "output_tokens": sum(attempt.usage.output_tokens for attempt in trace.attempts),
     }
+
+
+def _left(entry: Entry) -> bool:
+    """Whether the client did not wait for the end: nobody's error."""
+    return entry.status == GONE
+
+
+def _outcome(entry: Entry) -> str:
+    """How it ended, for whoever looks for some among many."""
+    if _left(entry):
+        return "left"
+    return "error" if entry.record.error or entry.status >= _ERROR else "answered"
 
 
 def _timing(entry: Entry) -> JSONObject:
@@ -89,7 +108,7 @@ def whole(entry: Entry, secrets: Iterable[str] = ()) -> JSONValue:
     """Everything about one request, without the secrets given and those that its client showed."""
     hidden = (*secrets, *(secret.reveal() for secret in entry.secrets))
     told: JSONObject = msgspec.to_builtins(entry.record)
-    told = cleaned({**_line(entry), **told, "changed": dict(entry.changed)}, hidden)
+    told = cleaned({**told, **_line(entry), "changed": dict(entry.changed)}, hidden)
     told["client"] = cleaned({"body": _body(entry.body), "fields": dict(entry.fields)}, hidden)
     told["protocol"] = entry.protocol
     told["upstream"] = cleaned(msgspec.to_builtins(entry.way), hidden)
@@ -102,6 +121,8 @@ def whole(entry: Entry, secrets: Iterable[str] = ()) -> JSONValue:
         raw = msgspec.structs.replace(attempt, raw=shown["raw"])
         found = marks_in(raw.raw, raw.candidates, tools, _policy(policy), nonce) if _read_as_text(raw) else ()
         shown["marks"] = list(_in_utf16(raw.raw, found))
+        for candidate in shown["candidates"]:
+            candidate["why"] = because(candidate["reason"])
     return told
 
 
