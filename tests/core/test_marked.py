@@ -21,7 +21,7 @@ NONCE = "k7q2xm"
 #: By the description of each: calls begin with a mark of their own, and their arguments are one JSON object.
 ENFORCED = frozenset(
     "action hermes tool_calls llama mistral devstral deepseek granite functionary harmony nemotron gigachat"
-    " longcat internlm inkling lmstudio".split()
+    " longcat internlm inkling lmstudio apertus bracket tool_use".split()
 )
 
 

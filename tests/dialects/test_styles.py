@@ -35,6 +35,12 @@ def test_a_mark_carries_the_nonce_in_it_or_right_behind_it(mark: str, signed: st
 
 #: Style -> two calls, and one that is signed.
 WRITTEN = {
+    "keyed_list": ('[{"save":{"path":"a","n":1}},{"ping":{}}]', '[{"ping":{}}]'),
+    "recipients": ('>>>save\n{"path":"a","n":1}>>>ping\n{}', ">>>k7 ping\n{}"),
+    "tool_use": (
+        '<tool_use>\n<name>save</name>\n<arguments>{"path":"a","n":1}</arguments>\n</tool_use>\n<tool_use>\n<name>ping</name>\n<arguments>{}</arguments>\n</tool_use>',
+        "<tool_use k7>\n<name>ping</name>\n<arguments>{}</arguments>\n</tool_use>",
+    ),
     "command_r": (
         (
             '[{"tool_call_id":"0","tool_name":"save","parameters":{"path":"a"'

@@ -20,7 +20,8 @@ by_dialect = pytest.mark.parametrize("name", DIALECTS)
 #: Dialects whose text carries types, so that no schema is needed; the first are told by marks alone.
 MARKED = (
     "action hermes tool_calls react llama mistral devstral deepseek kimi_k2 kimi_k3 granite command_r functionary phi "
-    "gemma functiongemma harmony nemotron gigachat dsml lfm2 olmo longcat internlm inkling lmstudio"
+    "gemma functiongemma harmony nemotron gigachat dsml lfm2 olmo longcat internlm inkling lmstudio "
+    "apertus functionary_v32 bracket tool_use"
 ).split()
 BARE = "tool_line decision envelope xlam pythonic".split()
 UNTYPED = "glm invoke minimax qwen_xml tool_tag".split()

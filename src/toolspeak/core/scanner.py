@@ -34,8 +34,8 @@ MAX_REJECTED = 2000
 #: Nobody means so many calls in one answer; each costs time here, and more where it is carried out.
 MAX_CALLS = 2048
 
-_NOT_PLAIN = re.compile(r"[<`{\[\]✿\n\ud800-\udfff]").search
-_PLAIN = re.compile(r"[^<`{\[\]✿\n\ud800-\udfff]*+").fullmatch
+_NOT_PLAIN = re.compile(r"[<>`{\[\]✿\n\ud800-\udfff]").search
+_PLAIN = re.compile(r"[^<>`{\[\]✿\n\ud800-\udfff]*+").fullmatch
 _SPACES = frozenset(" \t\r\n\u00a0")
 _BLANK = re.compile(r"[ \t\r\n\u00a0]+").match
 _LINE_TAIL = re.compile(r"\n[ \t\r]*$").search
@@ -554,6 +554,7 @@ class Scanner(Standing):
         "{": _bracket,
         "[": _bracket,
         "]": _literal,
+        ">": _literal,
         "✿": _literal,
         "\n": Standing._newline,
     }

@@ -54,6 +54,7 @@ BLOCK_CLOSERS = frozenset(
         "|tool_call_end|",
         "|END_ACTION|",
         "|action_end|",
+        "|tools_suffix|",
         "|end_message|",
         "|call|",
         "|eom_id|",

@@ -126,6 +126,7 @@ class JsonCalls(Body):
         self._parts: list[str] = []
         self._quotes_before = False
         self._batch: list[Token] = []
+        self._last_key = ""
         self._told = 0  # how many notes of the reader some call carries
 
     # ---- reading
@@ -279,6 +280,7 @@ class JsonCalls(Body):
     def _key(self, text: str) -> None:
         frame = self._frames[-1]
         frame.role = self._roles.get(text, "other")
+        self._last_key = text
         if self._keyed and (frame.role == "other" or self.context.desk.knows(text)):
             self._name_key(frame, text)
         frame.argued = frame.argued or frame.role == "arguments"
@@ -306,7 +308,10 @@ class JsonCalls(Body):
             self._fail("not_a_call")
             return
         frame = self._frames[-1]
-        if frame.is_list and not is_list:
+        if self._keyed and not (is_list or frame.is_list or frame.named) and self.context.desk.tools is None:
+            self._name_key(frame, self._last_key)  # any name may be a tool's, also one that is a role elsewhere
+            self._value(OBJECT)
+        elif frame.is_list and not is_list:
             self._frames.append(_Frame(False, self.context.builder()))
         elif not frame.is_list and frame.role == "name" and not is_list:
             self._frames.append(_Frame(False, frame.builder))

@@ -72,10 +72,20 @@ OPENINGS: dict[str, Opening] = {
 }
 #: Marks around thinking.
 THINKING = frozenset(
-    {"think", "thinking", "thought", "reasoning", "|START_THINKING|", "|begin_of_thought|", "|channel", "|open|think"}
+    {
+        "think",
+        "thinking",
+        "thought",
+        "reasoning",
+        "|START_THINKING|",
+        "|begin_of_thought|",
+        "|inner_prefix|",
+        "|channel",
+        "|open|think",
+    }
 )
 _LABELS = {"|channel": Opening("gemma", preamble="thought\n")}
-THINKING_ENDS = frozenset({"|END_THINKING|", "|end_of_thought|", "channel|", "|close|think"})
+THINKING_ENDS = frozenset({"|END_THINKING|", "|end_of_thought|", "|inner_suffix|", "channel|", "|close|think"})
 TURN_ENDS = frozenset({"|end|", "|return|"})
 _ENDS: dict[str, Role] = {**dict.fromkeys(THINKING_ENDS, "think_end"), **dict.fromkeys(TURN_ENDS, "turn_end")}
 #: Marks that only a tool result stands behind.
@@ -119,7 +129,6 @@ NOISE_TAGS = frozenset(
         "|end_message|",
         "|eot|",
         "|call|",
-        "|tools_suffix|",
         "|tool_outputs_end|",
         "|tool_output_end|",
         "|open|",
@@ -128,7 +137,20 @@ NOISE_TAGS = frozenset(
     }
 )
 #: Tokens that end an answer. `<s>` begins one, but it is also how HTML strikes a text out.
-LAST = frozenset({"|im_end|", "|eot_id|", "|eom_id|", "|end_of_sentence|"})
+LAST = frozenset(
+    {
+        "|im_end|",
+        "|eot_id|",
+        "|eom_id|",
+        "|end_of_sentence|",
+        "|endoftext|",
+        "|end_of_text|",
+        "|end_of_turn|",
+        "|assistant_end|",
+        "|END_OF_TURN_TOKEN|",
+        "end_of_turn",
+    }
+)
 FIRST = "s"
 COMMENT = "!--"
 #: Parts of a call in long tags: text where no call was made, unlike other long tags.
@@ -139,7 +161,10 @@ _MISTRAL = Opening("mistral", stops=("[/TOOL_CALLS]",), ends=("[TOOL_CALLS]", "<
 #: Literal marks.
 LITERALS: dict[str, tuple[Role, Opening | None]] = {
     "[TOOL_CALLS]": ("open", _MISTRAL),
-    "[TOOL_CALL]": ("open", Opening("perl", stops=("[/TOOL_CALL]",))),
+    "[TOOL_CALL]": ("open", Opening("bracket", stops=("[/TOOL_CALL]",))),
+    "[tool_call]": ("open", Opening("bracket", stops=("[/tool_call]",))),
+    "[FUNCTION_CALL]": ("open", Opening("bracket", stops=("[/FUNCTION_CALL]",))),
+    "[function_call]": ("open", Opening("bracket", stops=("[/function_call]",))),
     "[TOOL_REQUEST]": ("open", Opening("lmstudio", stops=("[END_TOOL_REQUEST]",))),
     "[THINK]": ("think", None),
     "[/THINK]": ("think_end", None),
@@ -153,12 +178,11 @@ LITERALS: dict[str, tuple[Role, Opening | None]] = {
 #: Marks that count only as the first word of a line.
 LINES: dict[str, tuple[Role, Opening | None]] = {
     "functools[": ("open", Opening("phi")),
-    "TOOL_CALL\n": ("open", Opening("perl", stops=("/TOOL_CALL",))),
+    "TOOL_CALL\n": ("open", Opening("bracket", stops=("/TOOL_CALL",))),
     "to=functions.": ("open", CHANNEL),
     "Action:": ("open", ACTION),
     "**Action:**": ("open", ACTION),
     "**Action**:": ("open", ACTION),
-    ">>>": ("open", Opening("functionary", "bare", one_call=True)),
     "Final Answer:": ("final", None),
     "**Final Answer:**": ("final", None),
     **dict.fromkeys(
@@ -190,8 +214,11 @@ LINES: dict[str, tuple[Role, Opening | None]] = {
 }
 #: How much of a mark is its own: the bracket of `functools[` belongs to the list of calls.
 _BEHIND = {"functools[": len("functools")}
-#: Marks that a name follows at once. Behind a space, `>>>` is a prompt.
-_TIGHT = frozenset({">>>"})
+#: The mark that a recipient follows at once, on a line of its own: a tool, or everybody. Behind a space it is a prompt.
+_TO, _TO_TOOL = ">>>", Opening("functionary", one_call=True)
+_RECIPIENT = re.compile(r">>>(?:[\w-]{1,32}+ )?([A-Za-z_][\w.-]{0,127}+)\n").match
+_RECIPIENT_BEGUN = re.compile(r">{1,2}+|>>>(?:[\w-]{1,32}+ )?(?:[A-Za-z_][\w.-]{0,127}+)?").fullmatch
+_EVERYBODY = "all"
 #: Info strings of fences that hold calls, and of fences that may.
 ACTION_FENCES = frozenset({"json action", "action", "tool_call", "tool_calls", "tool_code", "json tool_call", "tool"})
 RESULT_FENCES = frozenset(
@@ -333,6 +360,8 @@ class Marks:
 
     def literal(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
         """The literal mark at `pos`."""
+        if buf[pos] == _TO[0]:
+            return self._recipient(buf, pos, final)
         return self._find(_LITERALS_BY_FIRST, buf, pos, final)
 
     def _find(self, table: _ByFirst, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
@@ -350,8 +379,6 @@ class Marks:
     def line(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
         """The mark at the first word of a line: a fixed word, or the name of a tool with arguments behind it."""
         found = self._find(self._lines, buf, pos, final)
-        if not isinstance(found, int) and buf[pos : pos + found[2]] in _TIGHT:
-            return self._tight(found, buf, pos + found[2], final)
         if found != NONE:
             return found
         word = _WORD(buf, pos)
@@ -369,14 +396,16 @@ class Marks:
             return MORE if begun else NONE
         return ("open", _BARE_NAME, 0) if self._counts(_BARE_NAME) else NONE
 
-    @staticmethod
-    def _tight(
-        found: tuple[Role, Opening | None, int], buf: str, end: int, final: bool
-    ) -> tuple[Role, Opening | None, int] | int:
-        """A mark that is one only if a word follows it at once."""
-        if end == len(buf):
-            return NONE if final else MORE
-        return NONE if buf[end].isspace() else found
+    def _recipient(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
+        """`>>>name` and a line break: a call of a tool. What is for everybody is text, without its mark."""
+        recipient = _RECIPIENT(buf, pos)
+        if recipient is None:
+            begun = not final and _RECIPIENT_BEGUN(buf, pos, pos + _WINDOW) is not None
+            return MORE if begun and len(buf) - pos < _WINDOW else NONE
+        known = self._desk.knows(recipient[1])
+        if known is not True and recipient[1] == _EVERYBODY:
+            return "noise", None, recipient.end() - pos
+        return NONE if known is False or not self._counts(_TO_TOOL) else ("open", _TO_TOOL, len(_TO))
 
     # ---- fences
 

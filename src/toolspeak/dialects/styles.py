@@ -35,6 +35,7 @@ __all__ = [
     "hermes",
     "invoke",
     "json_list",
+    "keyed_list",
     "kimi_k2",
     "kimi_k3",
     "line",
@@ -46,7 +47,9 @@ __all__ = [
     "pythonic",
     "qwen_xml",
     "react",
+    "recipients",
     "tool_tag",
+    "tool_use",
     "with_nonce",
     "xlam",
 ]
@@ -58,6 +61,8 @@ _TAG_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*").fullmatch
 #: Tags that mean something else than a tool or a parameter of that name.
 _MARKS = frozenset({*OPENINGS, *THINKING, *NAME_TAGS, *PARAMETER_TAGS})
 _PARTS = PARAMETER_TAGS | CONTAINER_TAGS | CALL_TAGS | {"arg_key", "arg_value"}
+#: Tags for all arguments together, the usual one first.
+_CONTAINERS = ("arguments", "parameters", "tool_input")
 _GEMMA_QUOTE = '<|"|>'
 
 
@@ -126,6 +131,11 @@ def json_list(calls: Sequence[ToolCall], nonce: str | None) -> str:
 
 
 mistral = json_list
+
+
+def keyed_list(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """A JSON array of objects, each with the name of a tool as its only key."""
+    return to_json([{call.name: call.arguments} for call in calls])
 
 
 def command_r(calls: Sequence[ToolCall], nonce: str | None) -> str:
@@ -205,6 +215,12 @@ def harmony(calls: Sequence[ToolCall], nonce: str | None) -> str:
         f"{to_json(call.arguments)}<|call|>"
         for call in calls
     )
+
+
+def recipients(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """`>>>name` on a line of its own, then its JSON. A nonce stands between the mark and the name."""
+    mark = f">>>{nonce} " if nonce is not None else ">>>"
+    return "".join(f"{mark}{call.name}\n{to_json(call.arguments)}" for call in calls)
 
 
 def react(calls: Sequence[ToolCall], nonce: str | None) -> str:
@@ -373,6 +389,19 @@ def _pairs(call: ToolCall) -> str:
 def _pair_value(value: JSONValue) -> str:
     """Text that would be read as a quoted string is quoted itself."""
     return _escaped(to_json(value)) if isinstance(value, str) and value[:1] == '"' else _inline(value)
+
+
+def tool_use(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """Tags for the name and for the arguments, which are JSON."""
+    opener = with_nonce("<tool_use>", nonce)
+    return "\n".join(f"{opener}\n<name>{call.name}</name>\n{_contained(call)}\n</tool_use>" for call in calls)
+
+
+def _contained(call: ToolCall) -> str:
+    """All arguments in a tag that none of them is called like; without one where all such names are taken."""
+    tag = next((name for name in _CONTAINERS if name not in call.arguments), "")
+    json = to_json(call.arguments)
+    return f"<{tag}>{json}</{tag}>" if tag else json
 
 
 def tool_tag(calls: Sequence[ToolCall], nonce: str | None) -> str:

@@ -160,6 +160,16 @@ DIALECTS: dict[str, Dialect] = {
             styles.between("[TOOL_REQUEST]", "[END_TOOL_REQUEST]"),
             families="models behind LM Studio",
         ),
+        _row("apertus", "apertus", styles.keyed_list, ("<|tools_prefix|>", "<|tools_suffix|>"), families="Apertus"),
+        _row("functionary_v32", "functionary", styles.recipients, families="Functionary 3.2"),
+        _row("bracket", "bracket", styles.between("[TOOL_CALL]", "[/TOOL_CALL]"), families="MiniMax, agents"),
+        _row(
+            "tool_use",
+            "tool_use",
+            styles.tool_use,
+            result=("<tool_use_result>\n", "\n</tool_use_result>"),
+            families="Cherry Studio",
+        ),
     )
 }
 
