@@ -151,7 +151,7 @@ RICH: dict[str, JSONObject] = {
                     {"text": "hm", "thought": True},
                     {
                         "functionCall": {"id": "c1", "name": "get_weather", "args": {"city": "Paris"}},
-                        "thoughtSignature": "x",
+                        "thoughtSignature": "eA==",
                     },
                 ],
             },

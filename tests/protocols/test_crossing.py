@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from toolspeak.core.model import Request
+from toolspeak.core.model import Media, Message, Options, Request, ResponseFormat, TextPart
 from toolspeak.errors import UsageError
 from toolspeak.protocols import anthropic, gemini, ollama, openai_chat, openai_responses
 
@@ -220,6 +221,89 @@ def test_a_file_on_the_web_is_not_sent_to_chat_completions_as_its_data():
     request = responses({"role": "user", "content": [{"type": "input_text", "text": "a"}, part]})
     assert sent(request, "openai_chat")["messages"][1] == {"role": "user", "content": "a"}
     assert codes(request, "openai_chat") == ["media_dropped"]
+
+
+PNG = "data:image/png;base64,QQ=="
+
+
+def shown_by_tools() -> Request:
+    """Two results of one turn, each with a picture, and what the user says to them."""
+    uses = [{"type": "tool_use", "id": name, "name": "f", "input": {}} for name in "ab"]
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QQ=="}}
+    said = [{"type": "text", "text": "1"}, picture]
+    results = [{"type": "tool_result", "tool_use_id": name, "content": said} for name in "ab"]
+    messages = [USER, {"role": "assistant", "content": uses}, {"role": "user", "content": results}]
+    return anthropic.decode_request({"model": "m", "max_tokens": 1, "messages": messages})
+
+
+@pytest.mark.requirement("G3")
+def test_what_tools_show_stands_behind_all_results_for_chat_completions():
+    request = shown_by_tools()
+    pictures: list[Any] = []
+    for name in "ab":
+        pictures += [{"type": "text", "text": f"The result of the call `{name}`:"}]
+        pictures += [{"type": "image_url", "image_url": {"url": PNG}}]
+    results = [{"role": "tool", "tool_call_id": name, "content": "1"} for name in "ab"]
+    behind = {"role": "user", "content": pictures}
+    assert sent(request, "openai_chat")["messages"][2:] == [*results, behind]
+    assert codes(request, "openai_chat") == ["media_moved"]
+    thanks = replace(request.messages[0], parts=(TextPart("Thanks."),))
+    apart = [replace(request.messages[2], results=(result,)) for result in request.messages[2].results]
+    for told in ([replace(request.messages[2], role="user", parts=thanks.parts)], [*apart, thanks]):
+        longer = replace(request, messages=(*request.messages[:2], *told))
+        assert sent(longer, "openai_chat")["messages"][2:] == [*results, behind, {"role": "user", "content": "Thanks."}]
+
+
+@pytest.mark.requirement("G3")
+def test_what_nobody_but_a_user_may_show_is_left_out_for_chat_completions():
+    picture = Media("image", PNG)
+    messages = (
+        Message("system", (TextPart("a"), picture)),
+        Message("system", (picture,)),
+        Message("user", (picture,)),
+        Message("assistant", (picture, TextPart("b"))),
+        Message("assistant", (picture,)),
+    )
+    shown = [{"type": "image_url", "image_url": {"url": PNG}}]
+    plain = Request("m", messages)
+    assert sent(plain, "openai_chat")["messages"] == [
+        {"role": "system", "content": "a"},
+        {"role": "user", "content": shown},
+        {"role": "assistant", "content": "b"},
+    ]
+    assert codes(plain, "openai_chat") == ["media_dropped"]
+    ours = replace(plain, protocol="openai_chat")
+    assert sent(ours, "openai_chat")["messages"][4] == {"role": "assistant", "content": shown}
+    assert codes(ours, "openai_chat") == []
+
+
+@pytest.mark.requirement("G3")
+def test_data_goes_to_anthropic_as_what_its_type_says():
+    parts = (
+        Media("file", PNG),
+        Media("image", "data:application/pdf;base64,QQ=="),
+        Media("image", "data:image/svg+xml;base64,QQ=="),
+    )
+    request = Request("m", (Message("user", parts),))
+    blocks = sent(request, "anthropic")["messages"][0]["content"]
+    assert [block["type"] for block in blocks] == ["image", "document"]
+    assert "media_dropped" in codes(request, "anthropic")
+
+
+@pytest.mark.requirement("G3")
+def test_what_an_assistant_said_by_another_protocol_is_one_text_for_responses():
+    said = Message("assistant", (TextPart("a"), TextPart("b")))
+    assert sent(Request("m", (said,)), "openai_responses")["input"][0]["content"] == "ab"
+    ours = sent(Request("m", (said,), protocol="openai_responses"), "openai_responses")["input"][0]["content"]
+    assert ours == [{"type": "output_text", "text": "a"}, {"type": "output_text", "text": "b"}]
+
+
+@pytest.mark.requirement("G3")
+def test_a_format_without_a_schema_is_json_of_any_shape_for_responses():
+    request = Request(
+        "m", (Message("user", (TextPart("a"),)),), options=Options(response_format=ResponseFormat(None, "x"))
+    )
+    assert sent(request, "openai_responses")["text"] == {"format": {"type": "json_object"}}
 
 
 @pytest.mark.requirement("G3")

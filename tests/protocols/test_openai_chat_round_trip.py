@@ -72,7 +72,7 @@ MESSAGE = (
     | st.builds(Message, st.just("assistant"), PARTS, FILLED, CALLS, extra=WORDS)
     | st.builds(Message, st.sampled_from(["tool", "user"]), PARTS, results=RESULTS)
 )
-TOOL = tools({"strict": st.booleans(), "beside": st.just({"cache_control": {}})}) | st.just(
+TOOL = tools({"strict": st.booleans(), "beside": st.just({"cache_control": {"type": "ephemeral"}})}) | st.just(
     Tool("web_search", kind="web_search", extra={"type": "web_search"})
 )
 OPTIONS = options(
@@ -80,7 +80,21 @@ OPTIONS = options(
     {"user": TEXTS, "api_base": TEXTS, "stream_options": st.just({"include_usage": False, "x": 1})},
 )
 MESSAGES = st.lists(MESSAGE, min_size=1, max_size=4).map(tuple)
-REQUEST = requests(MESSAGES, TOOL, choices(), OPTIONS, "", PROTOCOL)
+
+
+def only_users_show(request: Request) -> Request:
+    """What anybody else shows has tests of its own."""
+    shown = without_parts(lambda part: isinstance(part, Media))(request).messages
+    messages = tuple(
+        replace(kept, results=bare.results, parts=kept.parts if kept.role == "user" else bare.parts)
+        for kept, bare in zip(request.messages, shown, strict=True)
+    )
+    return replace(request, messages=messages)
+
+
+REQUEST = requests(MESSAGES, TOOL, choices(), OPTIONS, PROTOCOL) | requests(MESSAGES, TOOL, choices(), OPTIONS, "").map(
+    only_users_show
+)
 
 
 def custom_calls(request: Request) -> Request:
@@ -140,7 +154,14 @@ SUFFERED: Losing = {
     "grammar": GRAMMAR_AS_FIELDS,
 }
 #: Losses that only other requests suffer; each has a test of its own above.
-ELSEWHERE = {"words of another protocol", "both token limits", "several texts of a result", "functions"}
+ELSEWHERE = {
+    "words of another protocol",
+    "both token limits",
+    "several texts of a result",
+    "functions",
+    "pictures of a tool",
+    "pictures of an assistant or a system",
+}
 
 
 @pytest.mark.requirement("G3")

@@ -198,7 +198,7 @@ def named_format(options: Options) -> Options:
     form = options.response_format
     if form is None:
         return options
-    bare = form.schema is None and not form.name
+    bare = form.schema is None
     return replace(options, response_format=ResponseFormat() if bare else replace(form, name=form.name or "reply"))
 
 
@@ -210,6 +210,20 @@ def no_text(message: Message) -> list[Message]:
     return [replace(message, parts=tuple(filter(is_item, message.parts)))]
 
 
+def shows_nothing(message: Message) -> Message:
+    if message.role != "assistant":
+        return message
+    return replace(message, parts=tuple(part for part in message.parts if not isinstance(part, Media)))
+
+
+def one_text(message: Message) -> Message:
+    """What an assistant says in several plain texts, and in nothing else, is one text."""
+    spoken = [part for part in message.parts if not is_item(part)]
+    if message.role != "assistant" or not all(isinstance(part, TextPart) and not part.extra for part in spoken):
+        return message
+    return replace(message, parts=(*filter(is_item, message.parts), TextPart(message.text)))
+
+
 #: Each loss of `LOSSES` as what it does to a request; the rest are losses of the wire's own variety.
 SUFFERED: Losing = {
     "tool message": on_messages(lambda one: [replace(one, parts=(), name="") if one.role == "tool" else one]),
@@ -219,6 +233,8 @@ SUFFERED: Losing = {
     "order of a message": on_messages(
         lambda one: [replace(one, parts=tuple(sorted(one.parts, key=lambda part: not is_item(part))))]
     ),
+    "pictures of an assistant": unless_ours(on_messages(shows_nothing)),
+    "several texts of an answer": unless_ours(on_messages(one_text)),
     "empty text": on_messages(no_text),
     "several results": RESULTS_ALONE,
     "reasoning text": on_messages(reasoned),
@@ -254,7 +270,6 @@ ELSEWHERE = {
     "words of another protocol",
     "turns",
     "namespace",
-    "pictures of an assistant",
     "input as a text",
     "instructions",
     "several texts of a result",

@@ -51,7 +51,7 @@ LOSSES: tuple[Loss, ...] = (
     Loss("request", "names", "of messages and results are not sent"),
     Loss("request", "empty text", "is not sent, for the service refuses it"),
     Loss("request", "opaque part", "is sent if it is an object that names its type, else left out"),
-    Loss("request", "media", "audio, video and data that is not base64 are not sent"),
+    Loss("request", "media", "audio, video, and data that is neither a picture, a PDF nor plain text, are not sent"),
     Loss("request", "reasoning", "is sent as the signed blocks among the parts, never without a signature"),
     Loss("request", "empty message", "is not sent, for the service refuses it"),
     Loss(

@@ -22,6 +22,15 @@ _KINDS: dict[str, Literal["image", "file"]] = {"image": "image", "document": "fi
 _TYPES = {kind: name for name, kind in _KINDS.items()}
 _DATA, _BASE64 = "data:", ";base64,"
 _PLAIN = "text/plain"
+#: Media types that the service takes as data, and the blocks that hold them.
+_BY_MEDIA_TYPE = {
+    "image/gif": "image",
+    "image/jpeg": "image",
+    "image/png": "image",
+    "image/webp": "image",
+    "application/pdf": "document",
+    _PLAIN: "document",
+}
 
 
 def decode_block(value: JSONValue, path: str) -> Part:
@@ -70,12 +79,21 @@ def encode_part(part: Part, sending: Sending) -> JSONObject | None:
 
 
 def _media(media: Media, sending: Sending) -> JSONObject | None:
-    known = media.kind in _TYPES and (sending.ours or is_inline(media.url) or is_fetchable(media.url))
-    source = _source(media.url) if known else None
+    kind = _block_type(media, sending)
+    source = _source(media.url) if kind else None
     if source is None:
         sending.note("media_dropped", f"this protocol does not carry this kind of {media.kind}")
         return None
-    return {"type": _TYPES[media.kind], "source": source, **sending.extra(media.extra)}
+    return {"type": kind, "source": source, **sending.extra(media.extra)}
+
+
+def _block_type(media: Media, sending: Sending) -> str:
+    """The block that a picture or a file is; nothing if it can be none. Data tells by its type which of the two."""
+    if media.kind not in _TYPES or not (sending.ours or is_inline(media.url) or is_fetchable(media.url)):
+        return ""
+    if sending.native or not is_inline(media.url):
+        return _TYPES[media.kind]
+    return _BY_MEDIA_TYPE.get(media.url.removeprefix(_DATA).partition(";")[0].lower(), "")
 
 
 def _source(url: str) -> JSONObject | None:

@@ -40,6 +40,12 @@ LOSSES: tuple[Loss, ...] = (
     Loss("request", "empty text", "a message whose only part is an empty text has no part"),
     Loss("request", "opaque part", "is sent if it is an object, else left out"),
     Loss("request", "several results", "each result is a message of its own, before the text of its message"),
+    Loss(
+        "request",
+        "pictures of a tool",
+        "stand in a message of the user behind the results, unless they came by this protocol",
+    ),
+    Loss("request", "pictures of an assistant or a system", "are not sent unless they came by this protocol"),
     Loss("request", "tool message", "only its results are sent"),
     Loss("request", "result error", "the mark that a result is an error is not sent; its text is"),
     Loss("request", "call notes", "are not sent"),

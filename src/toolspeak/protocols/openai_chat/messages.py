@@ -28,6 +28,7 @@ from ...errors import UsageError
 from ..common import array_field, in_turns, object_field, read_arguments, speaks, text_field, to_wire, unspoken, without
 from .fields import PROTOCOL
 from .parts import decode_content, encode_content
+from .shown import by_users
 
 __all__ = ["REASONING_FIELDS", "decode_messages", "encode_messages"]
 
@@ -158,7 +159,7 @@ def encode_messages(request: Request, custom: Set[str]) -> list[JSONObject]:
     """The messages as chat completions want them. `custom`: the custom tools."""
     return [
         wire
-        for message in in_turns(request, PROTOCOL)
+        for message in by_users(in_turns(request, PROTOCOL), request)
         for wire in _encode(message, custom, speaks(message, request, PROTOCOL))
     ]
 

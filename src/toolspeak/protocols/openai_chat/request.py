@@ -43,6 +43,7 @@ from ..lost import FUNCTIONS, foreign_media, foreign_notes, sendable_choice
 from .fields import PROTOCOL
 from .messages import decode_messages, encode_messages
 from .parts import is_sendable
+from .shown import shown_notes
 
 __all__ = ["LEGACY", "decode_request", "encode_request", "request_notes"]
 
@@ -225,7 +226,7 @@ def encode_request(request: Request) -> bytes:
 def request_notes(request: Request) -> tuple[Note, ...]:
     """What `encode_request` cannot send as it is."""
     ours = request.protocol in (PROTOCOL, "")
-    notes = foreign_notes(request, PROTOCOL) + foreign_media(request, PROTOCOL, is_sendable)
+    notes = foreign_notes(request, PROTOCOL) + foreign_media(request, PROTOCOL, is_sendable) + shown_notes(request)
     if request.tool_choice.demands and not (request.tools if ours else any(map(_is_known, request.tools))):
         notes.append(Note("choice_not_sent", "a choice may only stand beside tools, and there are none"))
     return tuple(notes)

@@ -241,7 +241,9 @@ class _Writer:
         yield from items
         yield from map(self._result, message.results)
         if message.role != "tool":
-            content = encode_content(message.parts, self._ours, message.role == "assistant")
+            said = message.role == "assistant"
+            elsewhere = said and (message.protocol or self._request.protocol) != PROTOCOL
+            content = encode_content(message.parts, self._ours, said, elsewhere)
             rest = without(extra, *_MARKS)
             if content or rest or not (items or message.results or message.calls):
                 yield {"type": "message", "role": extra.get("role", message.role), "content": content, **rest}

@@ -81,17 +81,16 @@ def _file(part: JSONObject) -> Media | None:
 # -------------------------------------------------------------------------------------------------- to the wire
 
 
-def encode_content(parts: Iterable[Part], ours: bool, said: bool = False) -> JSONValue:
+def encode_content(parts: Iterable[Part], ours: bool, said: bool = False, elsewhere: bool = False) -> JSONValue:
     """The `content` of these parts: a plain text where that says it all.
 
-    `ours`: their extras speak this protocol. `said`: the model said it.
+    `ours`: their extras speak this protocol. `said`: the model said it; `elsewhere`: by another protocol, so that
+    it shows nothing and its plain texts are one: a list has the id of an answer, which only this service gives.
     """
-    wire = [encoded for part in parts if (encoded := _encode(part, ours, said))]
-    if not wire:
-        return ""
-    if len(wire) == 1 and wire[0].keys() == {"type", "text"} and wire[0]["type"] in _TEXTS:
-        return wire[0]["text"]
-    return wire
+    shown = (part for part in parts if not (elsewhere and isinstance(part, Media)))
+    wire = [encoded for part in shown if (encoded := _encode(part, ours, said))]
+    plain = all(part.keys() == {"type", "text"} and part["type"] in _TEXTS for part in wire)
+    return "".join(part["text"] for part in wire) if plain and (elsewhere or len(wire) <= 1) else wire
 
 
 def _encode(part: Part, ours: bool, said: bool) -> JSONObject:
@@ -100,8 +99,6 @@ def _encode(part: Part, ours: bool, said: bool) -> JSONObject:
     extra = part.extra if ours else {}
     if isinstance(part, TextPart):
         return {"type": "output_text" if said else "input_text", "text": part.text, **extra}
-    if said and not ours:  # only users show things
-        return {}
     match part.kind:
         case "image":
             # Here, and only here, it must be said how closely to look.

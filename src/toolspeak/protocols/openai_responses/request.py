@@ -167,9 +167,8 @@ def encode_request(request: Request) -> bytes:
 
 def request_notes(request: Request) -> tuple[Note, ...]:
     """What `encode_request` cannot send as it is."""
-    ours = request.protocol in (PROTOCOL, "")
     notes = foreign_notes(request, PROTOCOL, is_own) + lost_media(request, "audio", "video")
-    if not ours and any(_shown_by_model(message) for message in request.messages):
+    if any(_shown_by_model(message, request) for message in request.messages):
         notes.append(Note("media_dropped", "only users show pictures and files"))
     if any(message.reasoning and not any(map(_is_thought, message.parts)) for message in request.messages):
         notes.append(Note("reasoning_dropped", "what a model thought is sent only in an item of its own"))
@@ -185,8 +184,9 @@ def _is_thought(part: Part) -> bool:
     return is_item(part, "reasoning")
 
 
-def _shown_by_model(message: Message) -> bool:
-    return message.role == "assistant" and any(isinstance(part, Media) for part in message.parts)
+def _shown_by_model(message: Message, request: Request) -> bool:
+    elsewhere = message.role == "assistant" and (message.protocol or request.protocol) != PROTOCOL
+    return elsewhere and any(isinstance(part, Media) for part in message.parts)
 
 
 def _split(request: Request) -> tuple[str, tuple[Message, ...]]:
@@ -236,7 +236,7 @@ def _encode_text(form: ResponseFormat | None, beside: JSONObject) -> JSONObject:
     if form is None:
         return beside
     rest = beside.get("format", {})
-    if form.schema is None and not form.name:
+    if form.schema is None:  # here, and only here, a schema that has a name must be there as well
         return {**beside, "format": {"type": "json_object", **rest}}
     wire: JSONObject = {"type": "json_schema", "name": form.name or _FORMAT_NAME, "schema": form.schema}
     if form.strict is not None:
