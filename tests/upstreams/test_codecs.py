@@ -26,6 +26,17 @@ async def _asked(protocol: str, below: str) -> Heard:
         return server.heard[0]
 
 
+#: What users copy from elsewhere: the address of a method, or of another protocol of the same server.
+COPIED = [
+    ("openai_chat", "/v1/chat/completions/", "/v1/chat/completions"),
+    ("openai_responses", "/v1/responses", "/v1/responses"),
+    ("ollama", "/api", "/api/chat"),
+    ("ollama", "/api/", "/api/chat"),
+    ("ollama", "/v1", "/api/chat"),
+    ("ollama", "/sub/api/chat", "/sub/api/chat"),
+]
+
+
 @pytest.mark.requirement("G2")
 @pytest.mark.parametrize(
     ("protocol", "below", "path", "key"),
@@ -34,17 +45,47 @@ async def _asked(protocol: str, below: str) -> Heard:
         ("openai_responses", "/v1", "/v1/responses", ("authorization", "Bearer a-key-of-ours")),
         ("anthropic", "", "/v1/messages", ("x-api-key", "a-key-of-ours")),
         ("anthropic", "/v1", "/v1/messages", ("x-api-key", "a-key-of-ours")),
+        ("anthropic", "/v1/messages", "/v1/messages", ("x-api-key", "a-key-of-ours")),
+        (
+            "gemini",
+            "/v1beta/models",
+            "/v1beta/models/m:streamGenerateContent?alt=sse",
+            ("x-goog-api-key", "a-key-of-ours"),
+        ),
         ("gemini", "", "/v1beta/models/m:streamGenerateContent?alt=sse", ("x-goog-api-key", "a-key-of-ours")),
         ("gemini", "/v1beta", "/v1beta/models/m:streamGenerateContent?alt=sse", ("x-goog-api-key", "a-key-of-ours")),
         ("gemini", "/v1", "/v1/models/m:streamGenerateContent?alt=sse", ("x-goog-api-key", "a-key-of-ours")),
         ("ollama", "", "/api/chat", ("authorization", "Bearer a-key-of-ours")),
         ("ollama", "/sub/", "/sub/api/chat", ("authorization", "Bearer a-key-of-ours")),
+        *((*row, ("authorization", "Bearer a-key-of-ours")) for row in COPIED),
     ],
 )
 def test_a_request_goes_where_its_protocol_says(protocol: str, below: str, path: str, key: tuple[str, str]):
     heard = run(_asked(protocol, below))
     assert heard.line == f"POST {path} HTTP/1.1"
     assert heard.header(key[0]) == key[1]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "below", "told"),
+    [
+        ("openai_chat", "/v1/messages", "`anthropic`"),
+        ("openai_chat", "/v1/responses", "`openai_responses`"),
+        ("openai_responses", "/v1/chat/completions", "`openai_chat`"),
+        ("anthropic", "/v1/chat/completions", "`openai_chat`"),
+        ("gemini", "/v1beta/models/m:generateContent", "`gemini`"),
+        ("ollama", "/v1/chat/completions", "`openai_chat`"),
+        ("openai_chat", "/api/chat", "`ollama`"),
+    ],
+)
+def test_the_address_of_another_method_is_refused_with_what_to_give(protocol: str, below: str, told: str):
+    with pytest.raises(ConfigError, match=told) as caught:
+        HttpUpstream(f"http://127.0.0.1:1{below}", protocol=protocol)
+    assert "up to the version" in caught.value.hint
+
+
+def test_settings_are_found_by_the_base_url_as_it_was_given():
+    assert HttpUpstream("http://127.0.0.1:1/api/", protocol="ollama").base_url == "http://127.0.0.1:1/api"
 
 
 def test_anthropic_wants_to_know_which_version_is_spoken():

@@ -14,7 +14,16 @@ import msgspec
 
 from ..errors import ConfigError
 
-__all__ = ["Address", "address", "ends_with_version", "header_block", "header_lines", "redacted", "secrets_in"]
+__all__ = [
+    "Address",
+    "address",
+    "ends_with_version",
+    "header_block",
+    "header_lines",
+    "redacted",
+    "secrets_in",
+    "without_ending",
+]
 
 #: A value shorter than this is no secret, and taking it out of texts would tear them.
 _SHORTEST_SECRET = 8
@@ -93,6 +102,15 @@ def _problem(url: SplitResult) -> str:
     if url.query or url.fragment:
         return "must not carry a query or a fragment"
     return ""
+
+
+def without_ending(where: Address, endings: Iterable[str]) -> Address:
+    """The address without the first of these endings of a path that it has: users copy the whole of one."""
+    for ending in endings:
+        if where.path.endswith(ending):
+            cut = len(ending)
+            return msgspec.structs.replace(where, url=where.url[:-cut], path=where.path[:-cut])
+    return where
 
 
 def ends_with_version(where: Address) -> bool:

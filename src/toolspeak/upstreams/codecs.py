@@ -15,8 +15,9 @@ import msgspec
 from ..core.events import Event, Failure
 from ..core.model import Note, Request
 from ..errors import ConfigError
+from .address import Address, address, ends_with_version, without_ending
 
-__all__ = ["Codec", "Decoder", "codec"]
+__all__ = ["Codec", "Decoder", "codec", "place_of"]
 
 
 class Decoder(Protocol):
@@ -56,6 +57,8 @@ class Codec(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = {}
     #: Stands before the path unless the base URL ends with a version.
     version: str = ""
+    #: Where this protocol is spoken, as users copy it whole: a base URL that ends so means what stands before.
+    endings: tuple[str, ...] = ()
 
 
 def _openai_chat() -> Codec:
@@ -68,6 +71,7 @@ def _openai_chat() -> Codec:
         notes=openai_chat.request_notes,
         decoder=openai_chat.ReplyDecoder,
         error=openai_chat.decode_error,
+        endings=("/chat/completions",),
     )
 
 
@@ -81,6 +85,7 @@ def _openai_responses() -> Codec:
         notes=openai_responses.request_notes,
         decoder=openai_responses.ReplyDecoder,
         error=openai_responses.decode_error,
+        endings=("/responses",),
     )
 
 
@@ -98,6 +103,7 @@ def _anthropic() -> Codec:
         key_prefix="",
         headers={"anthropic-version": "2023-06-01"},
         version="/v1",
+        endings=("/messages",),
     )
 
 
@@ -114,6 +120,7 @@ def _gemini() -> Codec:
         key_header="x-goog-api-key",
         key_prefix="",
         version="/v1beta",
+        endings=("/models",),
     )
 
 
@@ -127,6 +134,8 @@ def _ollama() -> Codec:
         notes=ollama.request_notes,
         decoder=ollama.ReplyDecoder,
         error=ollama.decode_error,
+        # Behind `/v1` it speaks OpenAI's protocol; whoever has it from there and asks for this one means the server.
+        endings=("/api/chat", "/api", "/v1"),
     )
 
 
@@ -137,6 +146,35 @@ _CODECS: dict[str, Callable[[], Codec]] = {
     "gemini": _gemini,
     "ollama": _ollama,
 }
+
+
+#: How the addresses of single methods end, and the protocols that are spoken there.
+_METHODS = {
+    "/chat/completions": "openai_chat",
+    "/responses": "openai_responses",
+    "/messages": "anthropic",
+    "/api/chat": "ollama",
+    ":generateContent": "gemini",
+    ":streamGenerateContent": "gemini",
+}
+
+
+def place_of(base_url: str, protocol: str) -> tuple[Address, str]:
+    """Where a protocol is spoken, and the version that stands before its paths there.
+
+    Raises:
+        ConfigError: the URL cannot be read, or is the address of a method that is not this protocol's only one.
+    """
+    row = codec(protocol)
+    where = without_ending(address(base_url), row.endings)
+    spoken = next((name for ending, name in _METHODS.items() if where.path.endswith(ending)), "")
+    if spoken:
+        hint = "give the address up to the version, such as `/v1`"
+        raise ConfigError(
+            f"the base URL is the address of a method of `{spoken}`",
+            hint=hint if spoken == protocol else f"{hint}, and the protocol `{spoken}`, if that is what it speaks",
+        )
+    return where, "" if ends_with_version(where) else row.version
 
 
 @cache

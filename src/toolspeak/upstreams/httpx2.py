@@ -105,7 +105,7 @@ class Httpx2Upstream(Service):
         client = self._client()
         request = client.build_request(
             "POST",
-            f"{self.base_url}{path}",
+            f"{self._address.url}{path}",
             content=payload,
             headers=list(self._lines),
             extensions={"trace": new.trace},

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping
 from ..core.events import Event, Noted
 from ..core.model import Note, Request
 from ..errors import UpstreamError, UsageError
-from .address import address, ends_with_version, header_lines, redacted, secrets_in
+from .address import address, header_lines, redacted, secrets_in
 from .answer import Answer, Source, answer_from, what_it_said
-from .codecs import codec
+from .codecs import codec, place_of
 from .connection import Timeouts
 from .refused import Refused, changed, note_of, refused_field
 from .retry import Budget, Retry, World, asked_wait, says_retry, wait_before
@@ -42,14 +42,14 @@ class Service:
         told: Iterable[Note] = (),
     ) -> None:
         self._codec = codec(protocol)
-        self._address = address(base_url)
-        self.base_url = self._address.url
+        self._address, self._version = place_of(base_url, protocol)
+        #: As it was given: settings are found by it.
+        self.base_url = address(base_url).url
         self.protocol = protocol
         self.provider = provider or self._codec.provider
         #: What a client over this service asks for. Who makes requests by hand names the model in them.
         self.model = model
         self.timeouts = timeouts or Timeouts()
-        self._version = "" if ends_with_version(self._address) else self._codec.version
         given = {self._codec.key_header: f"{self._codec.key_prefix}{api_key}"} if api_key else {}
         extra = dict(headers)
         self._lines = header_lines({**self._codec.headers, **given, **extra})
