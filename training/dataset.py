@@ -32,6 +32,11 @@ PLANS: tuple[tuple[PlanKind, float], ...] = (("envelope", 0.76), ("inline", 0.14
 HELD_OUT = 14
 #: Where a shared beginning is shorter, it is not worth sharing.
 _WORTH = 32
+#: How much a token counts, in quarters. Of an answer in free words the beginning tells what was decided and counts whole;
+#: the rest could be said in many ways, and should not take the room of what can be right or wrong.
+WHOLE, SLIGHT = 4, 1
+_FREE = frozenset(("irrelevant", "near_miss", "ask_back", "chat"))
+_DECIDED = 24
 
 
 class Sources(NamedTuple):
@@ -46,10 +51,10 @@ class Sources(NamedTuple):
 
 
 class Row(NamedTuple):
-    """Tokens of one row: which count for the loss, and who sees whom."""
+    """Tokens of one row: how much each counts for the loss, and who sees whom."""
 
     ids: NDArray[np.uint16]
-    loss: NDArray[np.bool_]
+    loss: NDArray[np.uint8]
     position: NDArray[np.int16]
     #: Which group a token belongs to, and which branch of it; branch 0 is the shared beginning.
     group: NDArray[np.int16]
@@ -100,7 +105,7 @@ class Maker:
     def _ids(self, text: str) -> list[int]:
         return self._tokenizer.encode(text, add_special_tokens=False).ids
 
-    def _group(self) -> list[tuple[list[int], list[int]]]:
+    def _group(self) -> list[_Asked]:
         """Prompts and answers as tokens."""
         rng = self._rng
         kind = rng.choices([name for name, _ in PLANS], [share for _, share in PLANS])[0]
@@ -109,21 +114,24 @@ class Maker:
             from toolspeak.core.model import Message, TextPart
 
             turn = Turn((Message("user", (TextPart(question),)),), (), kind="plain")
-            told = [(prompt(turn).text, reply)]
-        else:
-            told = [found for scene in self._scenes.group(rng, kind) if (found := rendered(scene)) is not None]
-        return [(self._ids(before), self._ids(after + END)) for before, after in told]
+            return [self._asked(prompt(turn).text, reply, "chat")]
+        scenes = self._scenes.group(rng, kind)
+        return [self._asked(*found, scene.what) for scene in scenes if (found := rendered(scene)) is not None]
+
+    def _asked(self, before: str, after: str, what: str) -> _Asked:
+        answer = self._ids(after + END)
+        return _Asked(self._ids(before), answer, _DECIDED if what in _FREE else len(answer))
 
     def rows(self) -> Iterator[Row]:
         """Rows without end. Several are open at a time, so that little room is lost."""
         open_rows: list[_Open] = []
         while True:
             group = self._group()
-            shared = _common([before for before, _ in group]) if len(group) > 1 else 0
+            shared = _common([each.before for each in group]) if len(group) > 1 else 0
             shared = shared if shared >= _WORTH else 0
             pieces = _pieces(group, shared, self._length)
             for piece in pieces:
-                size = sum(len(ids) for ids, _, _ in piece)
+                size = sum(len(part.ids) for part in piece)
                 row = next((each for each in open_rows if each.size + size <= self._length), None)
                 if row is None:
                     row = _Open(self._length)
@@ -135,20 +143,34 @@ class Maker:
                 yield fullest.row()
 
 
-#: Tokens, where the loss begins in them, and the position of the first.
-_Part = tuple[list[int], int, int]
+class _Asked(NamedTuple):
+    """A prompt and its answer, the first tokens of which count whole."""
+
+    before: list[int]
+    answer: list[int]
+    whole: int
 
 
-def _pieces(group: list[tuple[list[int], list[int]]], shared: int, length: int) -> list[list[_Part]]:
+class _Part(NamedTuple):
+    """Tokens, where the loss begins and where it becomes slight in them, and the position of the first."""
+
+    ids: list[int]
+    begin: int
+    slight: int
+    position: int
+
+
+def _pieces(group: list[_Asked], shared: int, length: int) -> list[list[_Part]]:
     """The group as one piece or several, each with the shared beginning in front and no longer than a row."""
     pieces: list[list[_Part]] = []
-    for before, after in group:
-        part = ([*before[shared:], *after], len(before) - shared, shared)
-        if shared + len(part[0]) > length:
+    for before, answer, whole in group:
+        begin = len(before) - shared
+        part = _Part([*before[shared:], *answer], begin, begin + whole, shared)
+        if shared + len(part.ids) > length:
             continue
-        size = sum(len(ids) for ids, _, _ in pieces[-1]) if pieces else 0
-        if not shared or not pieces or size + len(part[0]) > length:
-            pieces.append([(before[:shared], shared, 0)])
+        size = sum(len(each.ids) for each in pieces[-1]) if pieces else 0
+        if not shared or not pieces or size + len(part.ids) > length:
+            pieces.append([_Part(before[:shared], shared, shared, 0)])
         pieces[-1].append(part)
     return pieces
 
@@ -165,17 +187,18 @@ class _Open:
         self.size = 0
         self._groups = 0
         self._ids = np.zeros(length, np.uint16)
-        self._loss = np.zeros(length, np.bool_)
+        self._loss = np.zeros(length, np.uint8)
         self._position = np.zeros(length, np.int16)
         self._group = np.zeros(length, np.int16)
         self._branch = np.zeros(length, np.int16)
 
     def add(self, piece: list[_Part]) -> None:
         self._groups += 1
-        for branch, (ids, begin, position) in enumerate(piece):
+        for branch, (ids, begin, slight, position) in enumerate(piece):
             here = slice(self.size, self.size + len(ids))
             self._ids[here] = ids
-            self._loss[self.size + begin : here.stop] = True
+            self._loss[self.size + begin : here.stop] = WHOLE
+            self._loss[self.size + slight : here.stop] = SLIGHT
             self._position[here] = np.arange(position, position + len(ids))
             self._group[here] = self._groups
             self._branch[here] = branch

@@ -3,8 +3,9 @@
 A family file is text. `## domain` begins a group of related families. A family begins with `== name | other name`, goes
 on with `@ description | other description`, and has a line for each parameter, `key other_name : kind ! description`
 (`?` instead of `!`: optional; `a.b` is a member of the object `a`). Lines with `>` are requests with slots; `[a=1]` at
-their end fixes a value that is said without a slot, and `{a!}` says a value as it is called. A line `~ head :: fragment` can ask for several calls at once. Lines
-with `-` are near misses: what somebody asks beside this tool, and the tool cannot do.
+their end fixes a value that is said without a slot, `{a!}` says a value as it is called, and `\\n` breaks the line. A line
+`~ head :: fragment` can ask for several calls at once. Lines with `-` are near misses: what somebody asks beside this tool,
+and the tool cannot do. A file `*.more` names families again and has more requests for them.
 
 `Family.offer` draws a concrete tool from it, `Offer.ask` a request for one call, `Offer.ask_several` one for several.
 Above: `scenes`. Below: `several`, `values`, `wording`.
@@ -233,8 +234,9 @@ class Offer:
         if joint is not None and rng.random() < 0.2:
             text, fixed = f"{joint[0]} {joint[1]}", {}
         else:
-            text, fixed = self.template(rng)
-        said, call = self.fill(misspelled(text, rng), fixed, rng, {})
+            text, fixed = _split(rng.choice(self.family.requests))
+        # What is fixed stands in the text as it is called.
+        said, call = self.fill(text if fixed else misspelled(text, rng), fixed, rng, {})
         return sentence(said, rng), call
 
     def ask_several(self, rng: random.Random, count: int) -> tuple[str, list[ToolCall]]:
@@ -245,8 +247,9 @@ class Offer:
         return several(self, rng, count)
 
     def template(self, rng: random.Random) -> tuple[str, JSONObject]:
-        """A request with slots, and values that it fixes."""
-        return _split(rng.choice(self.family.requests))
+        """A short request with slots, and values that it fixes: nobody strings stories together."""
+        short = [each for each in self.family.requests if len(each) <= _SHORT and "\n" not in each]
+        return _split(rng.choice(short or self.family.requests))
 
     @property
     def joint(self) -> tuple[str, str] | None:
@@ -277,7 +280,7 @@ class Offer:
             rng.shuffle(wanted)
         form = rng.choice(["{0} {{{1}}}", "{0}: {{{1}}}", "{0} = {{{1}}}", "the {0} is {{{1}}}", "{0} of {{{1}}}"])
         told = [form.format(rng.choice(self.family.params[key].names).replace("_", " "), key) for key in wanted]
-        about = rng.choice(self.family.abouts).rstrip(".")
+        about = rng.choice(self.family.abouts).partition(". ")[0].rstrip(".")
         text = rng.choice(["{0}. {1}.", "{0} with {1}", "{0}, {1}", "{0} ({1})", "I need this: {2}. {1}."]).format(
             about, rng.choice([", ", "; ", " and "]).join(told), about[:1].lower() + about[1:]
         )
@@ -310,6 +313,9 @@ class Offer:
                 assert param.kind is not None
                 found[key] = _fresh(param.kind, key, found, rng)
         used = {key: found[key] for key in dict.fromkeys(SLOT.findall(text))}
+        for key, each in used.items():
+            if f"{{{key}!}}" in text:
+                used[key] = found[key] = Drawn(each.value, _plainly(each.value))
         said = SLOT.sub(lambda slot: _said(used[slot.group(1)], slot), text)
         arguments: JSONObject = {
             self._names[key]: [value] if key == self._plural else value for key, value in fixed.items()
@@ -355,6 +361,8 @@ _LEADS = ("This function can be used to {}", "Use this tool to {}", "A tool to {
 
 #: How a parameter that takes a list is told.
 _MANY = ("{0} (one or more)", "List of values. {0}", "{0}, as a list", "{0}. Several are possible", "Array. {0}")
+#: Requests up to so many characters can be asked several times over.
+_SHORT = 150
 #: How often a request names the parameters one by one.
 _SPELLED_OUT = 0.1
 #: How often one parameter of a tool takes a list instead of a single value.
@@ -381,10 +389,12 @@ def _plural_of(name: str, rng: random.Random) -> str:
     return rng.choice([many, many, many, f"{name}_list"])
 
 
+def _plainly(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
 def _said(drawn: Drawn, slot: re.Match[str]) -> str:
     """How a value is said in its place: beside a letter, a digit or a sign of money, numbers are digits."""
-    if slot.group().endswith("!}"):
-        return ", ".join(map(str, drawn.value)) if isinstance(drawn.value, list) else str(drawn.value)
     before, after = slot.string[: slot.start()][-1:], slot.string[slot.end() :][:1]
     number = isinstance(drawn.value, int | float) and not drawn.said[:1].isdigit()
     return (
@@ -416,8 +426,13 @@ def _split(request: str) -> tuple[str, JSONObject]:
     found = _FIXED.search(request)
     if not found:
         return request, {}
-    pairs = (each.partition("=") for each in found.group(1).split(";"))
-    return request[: found.start()], {key: json.loads(value) for key, _, value in pairs}
+    told, at, decoder = found.group(1), 0, json.JSONDecoder()
+    fixed: JSONObject = {}
+    while at < len(told):
+        key, _, _ = told[at:].partition("=")
+        fixed[key.strip()], end = decoder.raw_decode(told, at + len(key) + 1)
+        at = end + 1  # behind the semicolon
+    return request[: found.start()], fixed
 
 
 # ---- files
@@ -466,7 +481,7 @@ def _family(domain: str, block: list[str]) -> Family:
         if mark == "@ ":
             abouts = tuple(each.strip() for each in rest.split(" | "))
         elif mark == "> ":
-            requests.append(rest)
+            requests.append(rest.replace("\\n", "\n"))
         elif mark == "~ ":
             head, _, fragment = rest.partition(" :: ")
             joint = (head, fragment)

@@ -20,12 +20,13 @@ _ROW = 7
 
 def _rows(text: str) -> set[str]:
     words = re.findall(r"[a-z']+|\{", re.sub(r"\{[\w.]+\}|[\d.,%$]+", " { ", text.lower()))
-    return {" ".join(words[at : at + _ROW]) for at in range(len(words) - _ROW + 1)}
+    rows = (words[at : at + _ROW] for at in range(len(words) - _ROW + 1))
+    return {" ".join(row) for row in rows if row.count("{") < _ROW // 2}
 
 
 def _foreign(request: str, asked: str) -> bool:
     """Whether a row of signs that are not Latin stands in what is asked there."""
-    return any(run in asked for run in re.findall(r"[\u3040-\u9fff\uac00-\ud7a3]{6,}", request))
+    return any(run in asked for run in re.findall(r"[\u3040-\u9fff\uac00-\ud7a3]{8,}", request))
 
 
 def main(folder: Path) -> None:

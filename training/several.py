@@ -62,8 +62,8 @@ def several(tool: Asking, rng: random.Random, count: int) -> Asked:
 
 def _strung(tool: Asking, rng: random.Random, count: int) -> Asked:
     """One request after the other."""
-    told = [tool.fill(*tool.template(rng), rng, {}) for _ in range(count)]
-    return strung([said for said, _ in told], rng), [call for _, call in told]
+    told = dict(tool.fill(*tool.template(rng), rng, {}) for _ in range(count))
+    return strung(told, rng), list(told.values())
 
 
 def _fragments(tool: Asking, rng: random.Random, count: int) -> Asked | None:
@@ -102,7 +102,11 @@ def _varying(tool: Asking, text: str) -> list[str]:
     """The slots of a request whose values can be counted up: in English, and not where one is quoted."""
     if not text.isascii():
         return []
-    slots = [slot for slot in SLOT.finditer(text) if text[: slot.start()][-1:] not in ("'", '"')]
+    slots = [
+        slot
+        for slot in SLOT.finditer(text)
+        if text[: slot.start()][-1:] not in ("'", '"') and not slot.group().endswith("!}")
+    ]
     found = [(key, tool.kind_of(key)) for key in dict.fromkeys(slot.group(1) for slot in slots) if "." not in key]
     return [key for key, kind in found if kind is not None and kind.name not in _WHOLE]
 

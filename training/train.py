@@ -107,7 +107,7 @@ class Batch:
             return torch.from_numpy(np.stack(values).astype(np.int32)).to(device, non_blocking=True).to(kind)
 
         self.ids = put([row.ids for row in rows], torch.long)
-        self.loss = put([row.loss for row in rows], torch.bool)
+        self.loss = put([row.loss for row in rows], torch.float32)
         self.position = put([row.position for row in rows], torch.long)
         self.group = put([row.group for row in rows], torch.int32)
         self.branch = put([row.branch for row in rows], torch.int32)
@@ -147,11 +147,13 @@ def _flex() -> Callable[..., Tensor]:
 
 
 def loss_of(model: Model, adapter: Adapter, batch: Batch, sparse: bool) -> Tensor:
-    """The mean loss of the tokens that count."""
+    """The mean loss of the tokens that count, each as much as it counts."""
     attention = batch.sparse() if sparse else batch.dense()
     hidden = model.hidden(batch.ids, batch.position, attention, adapter.merged())
-    counts = batch.loss[:, 1:]
-    return F.cross_entropy(model.logits(hidden[:, :-1][counts]), batch.ids[:, 1:][counts])
+    weight = batch.loss[:, 1:]
+    counts = weight > 0
+    each = F.cross_entropy(model.logits(hidden[:, :-1][counts]), batch.ids[:, 1:][counts], reduction="none")
+    return (each * weight[counts]).sum() / weight.sum()
 
 
 def rate(progress: float, step: int, top: float, warm: int = 40) -> float:

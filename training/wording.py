@@ -49,6 +49,8 @@ _AFTER = (
 
 def sentence(text: str, rng: random.Random) -> str:
     """A request as people type it."""
+    if not text.isascii() and rng.random() < 0.8:  # most likely another language
+        return text
     text = text[:1].upper() + text[1:]
     roll = rng.random()
     if roll < 0.08:
