@@ -339,20 +339,14 @@ SIGNED = [
         "part of a longer word",
         '[TOOL_CALLS] k72 {"name": "ping", "arguments": {}}',
         said='[TOOL_CALLS] k72 {"name": "ping", "arguments": {}}',
-        verdicts=(
-            ("k72", "text", "no_nonce"),
-            ("ping", "text", "no_nonce"),
-        ),
+        verdicts=(("ping", "text", "no_nonce"),),
         options={"nonce": "k7"},
     ),
     Case(
         "another word",
         '[TOOL_CALLS] k8 {"name": "ping", "arguments": {}}',
         said='[TOOL_CALLS] k8 {"name": "ping", "arguments": {}}',
-        verdicts=(
-            ("k8", "text", "no_nonce"),
-            ("ping", "text", "no_nonce"),
-        ),
+        verdicts=(("ping", "text", "no_nonce"),),
         options={"nonce": "k7"},
     ),
     Case(

@@ -79,6 +79,18 @@ REACT = [
         (("run", {"command": "ls"}),),
         options={"nonce": "k7"},
     ),
+    Case(
+        "the nonce before the name",
+        'Action: k7 run\nAction Input: {"command": "ls"}',
+        (("run", {"command": "ls"}),),
+        options={"nonce": "k7"},
+    ),
+    Case(
+        "the nonce in bold",
+        '**Action k7:** run\nAction Input: {"command": "ls"}',
+        (("run", {"command": "ls"}),),
+        options={"nonce": "k7"},
+    ),
     Case("text in ticks", "Action: run\nAction Input: `ls`\n", (("run", {"command": "`ls`"}),), said="\n"),
 ]
 
@@ -187,6 +199,25 @@ NO_ACTION = [
         said='Final Answer: 42\nAction: run\nAction Input: {"command": "ls"}',
     ),
     Case(
+        "another word than the nonce before the name",
+        'Action: k8 run\nAction Input: {"command": "ls"}',
+        said='Action: k8 run\nAction Input: {"command": "ls"}',
+        verdicts=(("run", "text", "no_nonce"),),
+        options={"nonce": "k7"},
+    ),
+    Case(
+        "a line that only begins so",
+        "Action items for today",
+        said="Action items for today",
+        options={"nonce": "k7"},
+    ),
+    Case(
+        "another dialect",
+        'Action k7: run\nAction Input: {"command": "ls"}',
+        said='Action k7: run\nAction Input: {"command": "ls"}',
+        options={"nonce": "k7", "dialect": "hermes"},
+    ),
+    Case(
         "without the nonce",
         'Action: run\nAction Input: {"command": "ls"}',
         said='Action: run\nAction Input: {"command": "ls"}',
@@ -237,6 +268,13 @@ HARMONY = [
         "<|channel|>commentary to=functions.user<|message|>{}<|call|>",
         (("user", {}),),
         options={"tools": None},
+    ),
+    Case(
+        "the nonce inside another word of the header",
+        '<|channel|>commentary to=functions.run k72<|message|>{"x": 1}<|call|>',
+        said='<|channel|>commentary to=functions.run k72<|message|>{"x": 1}<|call|>',
+        verdicts=(("run", "text", "no_nonce"),),
+        options={"nonce": "k7"},
     ),
     Case(
         "the nonce in the header",

@@ -166,6 +166,36 @@ def test_the_nonce_stands_in_what_is_written(name: str):
     assert NONCE not in render_calls(name, calls)
 
 
+#: How models dress the nonce that they copy, and what they make of it when they do not copy it well.
+DRESSED = [f"mark={NONCE}", f"nonce: {NONCE}", f'"{NONCE}"', f"({NONCE})", f"[{NONCE}]", f"#{NONCE}"]
+MISCOPIED = ["k7q2xn", "k7q2x", "k7q-2xm", NONCE.upper(), f"mark={NONCE}2"]
+LOOKUP = ToolCall("lookup", {"key": "value"})
+
+
+@pytest.mark.requirement("R-E2", "B8")
+@by_dialect
+@pytest.mark.parametrize("dress", DRESSED)
+def test_the_nonce_counts_whatever_it_is_dressed_in(name: str, dress: str):
+    text = render_calls(name, [LOOKUP], NONCE).replace(NONCE, dress)
+    tools = typed_tools([LOOKUP])
+    reply = parse(text, tools, nonce=NONCE)
+    assert pairs(reply.calls) == pairs([LOOKUP]), text
+    assert by_character(text, tools=tools, nonce=NONCE) == reply
+
+
+@pytest.mark.requirement("R-E2", "B7", "B8")
+@by_dialect
+@pytest.mark.parametrize("wrong", MISCOPIED)
+def test_a_call_with_a_miscopied_nonce_is_text_and_is_told(name: str, wrong: str):
+    text = render_calls(name, [LOOKUP], NONCE).replace(NONCE, wrong)
+    tools = typed_tools([LOOKUP])
+    reply = parse(text, tools, nonce=NONCE)
+    assert reply.calls == ()
+    assert reply.text == text
+    assert ("lookup", "no_nonce") in {(each.name, each.reason) for each in reply.candidates}
+    assert by_character(text, tools=tools, nonce=NONCE) == reply
+
+
 # ---- results
 
 

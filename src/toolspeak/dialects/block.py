@@ -19,6 +19,7 @@ from ..core.reading.seam import Opening, Progress, Run
 from .bodies import Body, Context
 from .json_calls import JsonCalls, read_whole
 from .named_calls import NamedCall
+from .signed import MAX_SIGNATURE, behind_nonce, behind_word
 from .tag_calls import TagCalls
 from .tag_names import BLOCK_TAGS, CALL_TAGS, NOISE
 
@@ -238,16 +239,19 @@ class Block:
 
     def _nonce(self, buf: str, at: int, final: bool) -> int:
         """Marks that take no attribute carry the nonce right behind them."""
-        nonce, self._nonce_due = self._nonce_due, None
+        nonce = self._nonce_due
         assert nonce is not None
-        rest = buf[at : at + len(nonce) + 1]
-        if nonce.startswith(rest) and not final:
-            self._nonce_due = nonce
+        window = buf[at : at + MAX_SIGNATURE]
+        whole = final or len(window) == MAX_SIGNATURE
+        end = behind_nonce(window, 0, nonce)
+        if not whole and end in (-1, len(window)):
             return MORE
-        if rest.startswith(nonce) and not rest[len(nonce) :].isalnum():
+        self._nonce_due = None
+        if end > 0:
             self._context.evidence = msgspec.structs.replace(self._context.evidence, nonce=True)
-            return at + len(nonce)
-        return at
+            return at + end
+        word = behind_word(window, 0)  # a call behind a nonce that was miscopied is none, but it is told
+        return at if word is None or self._context.desk.knows(word[0]) else at + word[1]
 
     def _stop(self, buf: str, pos: int, at: int, final: bool) -> int:
         """Behind a literal closer, MORE when it may be one, 0 when it is none."""

@@ -31,6 +31,7 @@ from ..core.reading.builder import CallBuilder
 from ..core.reading.seam import Run
 from ..core.reading.whole import whole_object
 from .bodies import Body, Context, string_run
+from .signed import is_nonce
 
 __all__ = ["ROLES", "JsonCalls", "read_whole"]
 
@@ -250,7 +251,7 @@ class JsonCalls(Body):
 
     def _see_nonce(self, text: str) -> None:
         context = self.context
-        if context.desk.nonce is not None and text == context.desk.nonce:
+        if context.desk.nonce is not None and is_nonce(text, context.desk.nonce):
             context.evidence = msgspec.structs.replace(context.evidence, nonce=True)
             for frame in self._frames:
                 if frame.builder is not None:

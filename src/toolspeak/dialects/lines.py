@@ -15,11 +15,12 @@ from ..core.reading.arguments import to_json
 from ..core.reading.builder import CallBuilder
 from ..core.reading.desk import Desk
 from ..core.reading.lookahead import begins
-from ..core.reading.markup import MORE
+from ..core.reading.markup import MORE, has_word
 from ..core.reading.quotes import LOOKAHEAD
 from ..core.reading.seam import Opening, Progress, Run
 from .bodies import ArgumentsBody, Context, Steps, arguments_ahead
 from .named_calls import clean_name
+from .signed import behind_nonce, behind_word
 
 __all__ = ["ACTION", "CHANNEL", "ChannelReader", "ReactReader"]
 
@@ -32,6 +33,7 @@ _NAME_LINE = re.compile(r"[^\n✿]*").match
 #: A longer line is no input.
 _MAX_LINE = 16 * LOOKAHEAD
 _GAP = re.compile(r"\s{0,64}").match
+_AROUND_NAME = " \t\r`*\"'[]:："
 _TOOL = re.compile(r"[A-Za-z_][\w.-]{0,127}").fullmatch
 _WRAPPED = re.compile(r"[A-Za-z_]\w{0,63}\((?=\{)").match
 _RECIPIENT = re.compile(r"to=(?:functions\.)?([\w.-]{1,128})").search
@@ -123,11 +125,24 @@ class ReactReader(LineReader):
         assert line is not None  # the pattern matches nothing, too
         if line.end() == min(len(buf), pos + LOOKAHEAD):
             return MORE if not final and len(buf) - pos < LOOKAHEAD else self._fail(pos)
-        name = line.group().strip(" \t\r`*\"'[]:：")
+        name = self._unsigned(line.group()).strip(_AROUND_NAME)
         if _TOOL(name) is None or self._context.desk.final_answer:
             return self._fail(pos)
         self._name = name
         return line.end()
+
+    def _unsigned(self, text: str) -> str:
+        """The name line without a nonce, or a word in its place, that stands before the name."""
+        nonce = self._context.desk.nonce
+        text = text.strip()
+        if nonce is None or self._context.evidence.nonce:
+            return text
+        end = behind_nonce(text, 0, nonce)
+        if end > 0:
+            self._context.evidence = msgspec.structs.replace(self._context.evidence, nonce=True)
+            return text[end:]
+        word = behind_word(text, 0)
+        return text if word is None else text[word[1] :]
 
     def _read_label(self, buf: str, pos: int, final: bool) -> int:
         gap = _GAP(buf, pos)
@@ -207,7 +222,7 @@ class ChannelReader(LineReader):
     def _header(self, header: str, end: int) -> int:
         recipient = _RECIPIENT(header)
         nonce = self._context.desk.nonce
-        if nonce is not None and nonce in header:
+        if nonce is not None and has_word(header, nonce):
             self._context.evidence = msgspec.structs.replace(self._context.evidence, nonce=True)
         is_code = "<|constrain|>code" in header
         if recipient is None or recipient.group() in ("to=assistant", "to=user") or is_code:

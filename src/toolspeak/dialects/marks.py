@@ -216,8 +216,18 @@ LINES: dict[str, tuple[Role, Opening | None]] = {
 _BEHIND = {"functools[": len("functools")}
 #: The mark that a recipient follows at once, on a line of its own: a tool, or everybody. Behind a space it is a prompt.
 _TO, _TO_TOOL = ">>>", Opening("functionary", one_call=True)
-_RECIPIENT = re.compile(r">>>(?:[\w-]{1,32}+ )?([A-Za-z_][\w.-]{0,127}+)\n").match
-_RECIPIENT_BEGUN = re.compile(r">{1,2}+|>>>(?:[\w-]{1,32}+ )?(?:[A-Za-z_][\w.-]{0,127}+)?").fullmatch
+_RECIPIENT = re.compile(r">>>([A-Za-z_][\w.-]{0,127}+)\n").match
+_RECIPIENT_BEGUN = re.compile(r">{1,2}+|>>>(?:[A-Za-z_][\w.-]{0,127}+)?").fullmatch
+#: With a nonce, one or two words stand between the mark and the name.
+_SIGNED_RECIPIENT = re.compile(r">>>(?:\S{1,48}+ ){0,2}+([A-Za-z_][\w.-]{0,127}+)\n").match
+_SIGNED_RECIPIENT_BEGUN = re.compile(r">{1,2}+|>>>(?:\S{1,48}+ ){0,2}+\S{0,128}+").fullmatch
+#: `Action` and the nonce, or a word in its place, up to the colon. `Action Input` is the next line of a call.
+_SIGNED_ACTION = re.compile(
+    r"(?:\*\*)?Action(?:\*\*)?[ \t](?!Input\b)(?:(?:mark|nonce)[ \t]?[:=])?+[^\n:]{1,40}+:"
+).match
+_SIGNED_ACTION_BEGUN = re.compile(
+    r"(?:\*{1,2}+)?(?:A|Ac|Act|Acti|Actio|Action(?:\*\*?)?(?:[ \t][^\n]{0,60}+)?)?"
+).fullmatch
 _EVERYBODY = "all"
 #: Info strings of fences that hold calls, and of fences that may.
 ACTION_FENCES = frozenset({"json action", "action", "tool_call", "tool_calls", "tool_code", "json tool_call", "tool"})
@@ -263,7 +273,7 @@ _MAX_MEANINGS = 1024
 @cache
 def _place() -> Callable[[str, int], re.Match[str] | None]:
     """Made when it is first needed: the pattern takes some time. `Action ` stands before a nonce."""
-    return place_finder(LITERALS, (*LINES, "call:", "Action "))
+    return place_finder(LITERALS, (*LINES, "call:", "Action ", "**Action"))
 
 
 @lru_cache(maxsize=256)
@@ -279,13 +289,6 @@ def _line_words(tools: frozenset[str]) -> list[str]:
     return sorted({*LINES, *tools, "call:"})
 
 
-@lru_cache(maxsize=256)
-def _signed_lines(nonce: str) -> _ByFirst:
-    """The marks of lines where a mark may carry the nonce."""
-    signed: list[tuple[str, Role, Opening | None]] = [(f"Action {nonce}:", "open", ACTION)]
-    return {**_LINES_BY_FIRST, "A": [*signed, *_LINES_BY_FIRST["A"]]}
-
-
 _BARE_JSON = Opening("json", "bare", at_mark=True, one_call=True)
 _BARE_PYTHON = Opening("pythonic", "bare", at_mark=True, one_call=True)
 _BARE_NAME = Opening("name", "bare", at_mark=True, one_call=True)
@@ -299,7 +302,6 @@ class Marks:
         self._only = only
         self.place = _place()
         self._tools = desk.names
-        self._lines = _LINES_BY_FIRST if desk.nonce is None else _signed_lines(desk.nonce)
         self._meanings: dict[str, tuple[Role, Opening | None] | None] = {}  # the same tags come again and again
 
     def _counts(self, opening: Opening | None) -> bool:
@@ -378,7 +380,9 @@ class Marks:
 
     def line(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
         """The mark at the first word of a line: a fixed word, or the name of a tool with arguments behind it."""
-        found = self._find(self._lines, buf, pos, final)
+        found = self._find(_LINES_BY_FIRST, buf, pos, final)
+        if found == NONE and self._desk.nonce is not None:
+            found = self._signed_action(buf, pos, final)
         if found != NONE:
             return found
         word = _WORD(buf, pos)
@@ -396,11 +400,22 @@ class Marks:
             return MORE if begun else NONE
         return ("open", _BARE_NAME, 0) if self._counts(_BARE_NAME) else NONE
 
+    def _signed_action(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
+        """`Action k7q2xm:`, with whatever word stands there: whether it is the nonce is evidence."""
+        window = buf[pos : pos + _WINDOW]
+        action = _SIGNED_ACTION(window)
+        if action is not None:
+            return ("open", ACTION, action.end()) if self._counts(ACTION) else NONE
+        begun = not final and len(window) < _WINDOW and _SIGNED_ACTION_BEGUN(window) is not None
+        return MORE if begun else NONE
+
     def _recipient(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
         """`>>>name` and a line break: a call of a tool. What is for everybody is text, without its mark."""
-        recipient = _RECIPIENT(buf, pos)
+        signed = self._desk.nonce is not None
+        recipient = (_SIGNED_RECIPIENT if signed else _RECIPIENT)(buf, pos)
         if recipient is None:
-            begun = not final and _RECIPIENT_BEGUN(buf, pos, pos + _WINDOW) is not None
+            begins = _SIGNED_RECIPIENT_BEGUN if signed else _RECIPIENT_BEGUN
+            begun = not final and begins(buf, pos, pos + _WINDOW) is not None
             return MORE if begun and len(buf) - pos < _WINDOW else NONE
         known = self._desk.knows(recipient[1])
         if known is not True and recipient[1] == _EVERYBODY:

@@ -21,7 +21,7 @@ _REST = {
     "`": r"(?:``|`?\Z)",
     "{": rf"(?:(?<=\s.)|(?<=\A.)){_KEY}",
     "[": rf"(?:(?<=\s.)|(?<=\A.))\s{{0,64}}+(?:\Z|\{{{_KEY}|[A-Za-z_][\w.-]{{0,127}}+(?:\Z|\())",
-    ">": r"(?:>?\Z|>>(?:[\w-]{1,32}+ )?+[\w.-]{0,128}+(?:\n|\Z))",
+    ">": r"(?:>?\Z|>>(?:\S{1,48}+ ){0,2}+\S{0,128}+(?:\n|\Z))",
 }
 _TILDES = r"~(?:~~|~?\Z)"
 #: A word at the start of a line that its arguments follow. Whether it names a tool is for the table to say.
