@@ -26,7 +26,18 @@ from toolspeak.core.events import (
     UsageSeen,
     fold,
 )
-from toolspeak.core.model import Message, Note, Opaque, Request, ToolCall, Usage
+from toolspeak.core.model import (
+    Media,
+    Message,
+    Note,
+    Opaque,
+    Request,
+    TextPart,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 from toolspeak.errors import (
     ConfigError,
     NotKeptError,
@@ -85,6 +96,32 @@ def stop(index: int) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("G1", "G3")
+@pytest.mark.requirement("G5")
+def test_a_stream_begins_with_an_estimate_and_ends_with_what_was_counted():
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}}
+    asked = Request(
+        "m",
+        (
+            Message("system", (TextPart("You are a helpful assistant. " * 50),)),
+            Message("user", (TextPart("What is the weather in Paris?"), Media("image", "data:image/png;base64,QQ=="))),
+            Message("assistant", calls=(ToolCall("f", {"city": "Paris"}, "a"),)),
+            Message("tool", results=(ToolResult("a", "rain"),)),
+        ),
+        (Tool("f", "Tells the weather.", schema),),
+    )
+
+    def started(events: list[Event], request: Request = asked) -> tuple[int, int]:
+        face = ReplyEncoder(request, id="msg_1", created=7, model="m")
+        frames = read(face.encode(events) + face.close())
+        return frames[0]["message"]["usage"]["input_tokens"], frames[-2]["usage"]["input_tokens"]
+
+    said: list[Event] = [TextDelta("a"), UsageSeen(Usage(321, 1)), Finish("stop")]
+    estimate, counted = started(said)
+    assert (300 < estimate < 500, counted) == (True, 321)
+    assert started([said[1], said[0], said[2]]) == (321, 321)  # an upstream that tells it first is believed
+    assert started([said[0], said[2]], Request("m", ()))[0] == 0
+
+
 def test_a_text_streams_inside_one_block_of_one_message():
     documents = streamed(UsageSeen(Usage(9, 5, 4)), TextDelta("Hel"), TextDelta('lo "é"\n'), Finish("stop"))
     usage = {"input_tokens": 5, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 4}

@@ -1,8 +1,9 @@
 """What our own face answers to a Messages client: events to its stream, a reply to a message, errors to theirs.
 
 Blocks follow each other: a text, a thought and a call each open one, and another kind closes it. Text, the bulk of a
-stream, goes out by byte templates. Above: `anthropic`, the server. Below: `anthropic.content`,
-`anthropic.blocks`, `common`.
+stream, goes out by byte templates. It begins with an estimate of what the request takes, and ends with what the
+upstream counted. Above: `anthropic`, the server. Below: `anthropic.content`, `anthropic.blocks`,
+`anthropic.estimate`, `common`.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from ...errors import NotKeptError, ToolspeakError
 from ..common import read_json, shorten, status_of, to_line, to_wire, without
 from .blocks import STOP, THINKING, USAGE, error_failure, error_type, is_block, stop_fields, usage_to_wire
 from .content import content_of, new_id, tool_use, usual_content
+from .estimate import estimated_input
 
 __all__ = ["ReplyEncoder", "decode_error", "encode_error", "encode_reply"]
 
@@ -73,6 +75,7 @@ class ReplyEncoder:
     def __init__(self, request: Request, *, id: str, created: int, model: str) -> None:
         self._id = id
         self._model = model
+        self._request = request
         self._opened = self._closed = False
         #: The number of the next block; the kind of the open one, if it is a text or a thought; what its pieces share.
         self._next = 0
@@ -122,7 +125,8 @@ class ReplyEncoder:
         if self._opened:
             return b""
         self._opened = True
-        usage = usage_to_wire(msgspec.structs.replace(self._usage, output_tokens=0), {})
+        known = self._usage if self._usage.input_tokens else Usage(estimated_input(self._request))
+        usage = usage_to_wire(msgspec.structs.replace(known, output_tokens=0, reasoning_tokens=0), {})
         return _frame("message_start", message=_message(self._id, self._model, [], {"stop_reason": None}, usage))
 
     def _other(self, event: Event) -> bytes:
