@@ -1,7 +1,7 @@
 """Runs one command to its end, with everything it starts, and reads no more of its output than fits.
 
 Everything happens in the calling thread: reading, counting processes and memory, the deadline, the end. Nothing
-depends on the event loop being quick. Above: `shell`. Below: nothing of toolspeak. Nothing here knows of sandboxes.
+depends on the event loop being quick. Above: `shell`. Below: `guards`. Nothing here knows of sandboxes.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 import msgspec
+
+from .guards import WAITING, Guard, go_ahead, waiting
 
 __all__ = ["Ended", "Limits", "Outcome", "Stop", "limited", "run_process"]
 
@@ -85,16 +87,17 @@ class Stop:
 
 #: Every shell understands the first four; for the last, some say `-u` and some say `-p`. What is lower already stays.
 #: A command is less urgent than we are: whoever watches a fork bomb must get a turn.
-_PROLOGUE = (
+_PROLOGUE = WAITING + (
     '{ ulimit -c 0; ulimit -t "$1"; ulimit -d "$2"; ulimit -f "$3"; ulimit -n "$4"; '
     'ulimit -u "$5" || ulimit -p "$5"; } >/dev/null 2>&1; shift 5; '
-    'command -v nice >/dev/null && exec nice -n 5 "$@"; exec "$@"'
+    'command -v nice >/dev/null && exec nice -n 5 "$@" </dev/null; exec "$@" </dev/null'
 )
 
 
 def limited(command: Sequence[str], limits: Limits, *, alone: bool) -> list[str]:
     """The command under the limits that the system enforces; a shell in the new process sets them.
 
+    It begins when `run_process` says so, and does not where that can say nothing any more.
     `alone` says that its processes are counted apart from all others of the same user.
     """
     numbers = (limits.cpu_seconds, limits.memory // 1024, limits.file_size // 512, limits.open_files)
@@ -113,34 +116,49 @@ def run_process(
     keep: Sequence[int] = (),
     first: int = -1,
 ) -> Outcome:
-    """Run a command; when this returns, it and all of its process group are gone. Raises OSError if it cannot start.
+    """Run a command of `limited`; when this returns, it and all of its process group are gone. So they are soon after
+    this program was killed, whenever that was. Raises OSError if it cannot start.
 
     `first` is an open file that tells the number of the first process of a sandbox, as `{"child-pid": NUMBER}`; then
     all of the sandbox is gone as well.
     """
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        env=dict(env),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        pass_fds=tuple(keep),
-        start_new_session=True,
-        bufsize=0,
-    )
-    assert process.stdout is not None
-    with process.stdout:
-        return _Watch(process, limits, stop, emit, first).through()
+    guard = Guard()
+    try:
+        process = subprocess.Popen(
+            waiting(command),
+            cwd=folder,
+            env=dict(env),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=tuple(keep),
+            start_new_session=True,
+            bufsize=0,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with process.stdin, process.stdout:
+            return _Watch(process, limits, stop, emit, first, guard).through()
+    finally:
+        guard.dismiss()
 
 
 class _Watch:
     """One command from its start to its end."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], limits: Limits, stop: Stop, emit: Callable[[str], None], first: int
+        self,
+        process: subprocess.Popen[bytes],
+        limits: Limits,
+        stop: Stop,
+        emit: Callable[[str], None],
+        first: int,
+        guard: Guard,
     ) -> None:
         assert process.stdout is not None
+        assert process.stdin is not None
+        self._word = process.stdin
+        self._guard = guard
         self._process = process
         self._pipe = process.stdout.fileno()
         self._limits = limits
@@ -164,6 +182,7 @@ class _Watch:
                 os.set_blocking(self._first, False)
                 selector.register(self._first, selectors.EVENT_READ)
             try:
+                self._begin()
                 while self._goes_on(selector):
                     self._ended = self._reason()
                     if self._ended:
@@ -174,6 +193,13 @@ class _Watch:
         # Only the kernel can keep a killed process; it is then nobody's to wait for.
         code = self._process.returncode
         return Outcome(text, -signal.SIGKILL if code is None else code, self._ended, lost)
+
+    def _begin(self) -> None:
+        """Let what was started go on, now that its guard knows it. A sandbox holds until its first process is known."""
+        self._guard.watch(-self._process.pid)
+        go_ahead(self._word)
+        if self._first < 0:
+            go_ahead(self._word)
 
     def _goes_on(self, selector: selectors.BaseSelector) -> bool:
         """Wait a little and read; whether there may be more. A command that is done is, whoever holds its output."""
@@ -195,6 +221,8 @@ class _Watch:
         number = _FIRST.search(self._told)
         if number is not None:
             self._last = _watched(int(number[1]))
+            self._guard.watch(int(number[1]))
+            go_ahead(self._word)
         return number is not None
 
     def _read(self) -> bool:
