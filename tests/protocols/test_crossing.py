@@ -8,7 +8,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from toolspeak.core.model import Media, Message, Options, Request, ResponseFormat, TextPart
+from toolspeak.core.model import (
+    Media,
+    Message,
+    Options,
+    Request,
+    ResponseFormat,
+    TextPart,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+)
 from toolspeak.errors import UsageError
 from toolspeak.protocols import anthropic, gemini, ollama, openai_chat, openai_responses
 
@@ -86,6 +96,22 @@ def test_a_choice_of_a_tool_that_cannot_be_sent_is_refused(name: str):
     for choice in (SEARCH, {"type": "allowed_tools", "mode": "required", "tools": [SEARCH]}):
         with pytest.raises(UsageError, match="web_search"):
             sent(responses(tools=[SEARCH, FUNCTION], tool_choice=choice), name)
+
+
+@pytest.mark.requirement("A13", "G3")
+def test_a_choice_of_a_tool_that_cannot_be_sent_to_responses_is_refused():
+    bash = {"type": "bash_20250124", "name": "bash"}
+    function = {"name": "f", "input_schema": {"type": "object"}}
+    asked = {"model": "m", "max_tokens": 1, "messages": [USER], "tools": [bash, function]}
+    for tools in ([bash], [bash, function]):
+        named = anthropic.decode_request({**asked, "tools": tools, "tool_choice": {"type": "tool", "name": "bash"}})
+        for name in ("openai_responses", "openai_chat"):
+            with pytest.raises(UsageError, match="`bash`"):
+                sent(named, name)
+    free = replace(anthropic.decode_request(asked), tool_choice=ToolChoice("auto", ("bash", "f"), parallel=False))
+    wire = sent(free, "openai_responses")
+    assert wire["tool_choice"]["tools"] == [{"type": "function", "name": "f"}]
+    assert wire["parallel_tool_calls"] is False
 
 
 @pytest.mark.requirement("A13", "G3")
@@ -221,6 +247,26 @@ def test_a_file_on_the_web_is_not_sent_to_chat_completions_as_its_data():
     request = responses({"role": "user", "content": [{"type": "input_text", "text": "a"}, part]})
     assert sent(request, "openai_chat")["messages"][1] == {"role": "user", "content": "a"}
     assert codes(request, "openai_chat") == ["media_dropped"]
+
+
+@pytest.mark.requirement("G3")
+@pytest.mark.parametrize("name", ["gemini", "ollama"])
+def test_ids_that_the_engine_made_are_not_sent_and_results_stand_in_the_order_of_their_calls(name: str):
+    made = ["emulated_1_0", "emulated_1_1", "emulated_1_2"]
+    calls = Message("assistant", calls=tuple(ToolCall("f", {}, one) for one in made))
+    results = [ToolResult(one, one) for one in made]
+    late = Message("user", (TextPart("Go on."),))
+    apart = tuple(Message("tool", results=(result,)) for result in reversed(results))
+    pairs = (Message("tool", results=(results[2], results[0])), Message("tool", results=(results[1],)))
+    for told in ((*apart, late), pairs, (*apart[::-1],)):
+        wire = MODULES[name].encode_request(Request("m", (late, calls, *told))).decode()
+        places = [wire.index(f'"{one}"', wire.index("Go on.") + 1) for one in made]
+        assert places == sorted(places)
+        assert all(wire.count(one) == 1 for one in made)
+    own = Message("assistant", calls=(ToolCall("f", {}, "a"), ToolCall("f", {}, "b")))
+    kept = Request("m", (own, Message("tool", results=(ToolResult("b", "2"), ToolResult("a", "1")))))
+    wire = MODULES[name].encode_request(kept).decode()
+    assert wire.index('"2"') < wire.index('"1"')
 
 
 PNG = "data:image/png;base64,QQ=="

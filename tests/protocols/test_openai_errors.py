@@ -2,9 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from toolspeak.core.events import Failure
+from toolspeak.errors import UpstreamError
+from toolspeak.protocols import openai_chat, openai_responses
 from toolspeak.protocols.openai_errors import decode_error
+from toolspeak.upstreams.seam import error_of
+
+VLLM = b'{"object":"error","message":"too long","type":"BadRequestError","param":null,"code":400}'
+
+
+@pytest.mark.requirement("G3")
+@pytest.mark.parametrize("module", [openai_chat, openai_responses], ids=lambda module: module.PROTOCOL)
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_error_that_older_vllm_gives_under_a_status_of_200_has_its_own(module: Any, stream: bool):
+    for body in (VLLM, b"data: " + VLLM + b"\n\n") if stream else (VLLM,):
+        decoder = module.ReplyDecoder(stream)
+        (failure,) = [one for one in decoder.feed(body) + decoder.close() if isinstance(one, Failure)]
+        assert (failure.message, failure.status, failure.kind) == ("too long", 400, "upstream")
+        if module is openai_chat or body == VLLM:
+            assert failure.error_type == "BadRequestError"
+        error = error_of(failure)
+        assert isinstance(error, UpstreamError)
+        assert (error.upstream_status, openai_chat.encode_error(error)[0]) == (400, 400)
 
 
 @pytest.mark.requirement("G3")

@@ -1,27 +1,64 @@
 """What the protocols share in which a call is one piece and need not have an id: Gemini and Ollama.
 
 `WholeCalls` turns the events of a call into the call once it is complete; one that was cut never comes out. `Pairing`
-gives ids to calls and results that have none, by name and order. Above: the codecs. Below: `common`, `core.events`.
+gives ids to calls and results that have none, by name and order, and `in_call_order` keeps that order.
+Above: the codecs. Below: `common`, `core.events`.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
 
 from ..core.events import CallArgs, CallEnd, CallStart, Event
-from ..core.model import JSONValue, Note, ToolCall, is_object
+from ..core.model import JSONValue, Message, Note, ToolCall, is_object
 from .common import read_json, to_wire
 
-__all__ = ["Pairing", "WholeCalls", "sent_id", "whole_call"]
+__all__ = ["Pairing", "WholeCalls", "in_call_order", "sent_id", "whole_call"]
 
-#: How ids begin that were made here; they are never sent.
-_MADE = "unnamed_call_"
+_UNNAMED = "unnamed_call_"
+#: How ids begin that were made here or by the engine, for calls that came without. They are never sent: an upstream
+#: that gives its calls none may know no such field (Gemini 2 on Vertex: `Unknown name "id"`).
+_MADE = (_UNNAMED, "emulated_")
 
 
 def sent_id(identifier: str) -> str:
     """An id as it goes to the wire: nothing, if it was made here."""
     return "" if identifier.startswith(_MADE) else identifier
+
+
+def in_call_order(messages: Iterable[Message]) -> Iterator[Message]:
+    """The messages, with results that are sent without ids in the order of their calls: nothing else pairs them."""
+    calls: tuple[ToolCall, ...] = ()
+    run: list[Message] = []
+    for message in messages:
+        if calls and message.results and not message.parts:
+            run.append(message)
+            continue
+        yield from _ordered(run, calls)
+        run = []
+        if message.calls:
+            calls = () if all(sent_id(call.id) for call in message.calls) else message.calls
+        yield message
+    yield from _ordered(run, calls)
+
+
+def _ordered(run: list[Message], calls: tuple[ToolCall, ...]) -> Iterator[Message]:
+    """Messages of results, in which those of one tool follow each other as its calls do."""
+    places = {call.id: at for at, call in enumerate(calls)}
+    given = [result for message in run for result in message.results]
+    by_name: dict[str, list[int]] = {}
+    for result in given:
+        if result.id in places:
+            by_name.setdefault(calls[places[result.id]].name, []).append(places[result.id])
+    if all(found == sorted(found) for found in by_name.values()):
+        yield from run
+        return
+    left = iter(sorted(given, key=lambda result: places.get(result.id, len(calls))))
+    for message in run:
+        yield replace(message, results=tuple(next(left) for _ in message.results))
 
 
 class Pairing:
@@ -41,7 +78,7 @@ class Pairing:
         """The id of a call."""
         if not identifier:
             self._made += 1
-            identifier = f"{_MADE}{self._made}"
+            identifier = f"{_UNNAMED}{self._made}"
         else:
             self._brought.add(identifier)
         self._open.add(identifier)

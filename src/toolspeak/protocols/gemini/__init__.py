@@ -44,7 +44,11 @@ LOSSES: tuple[Loss, ...] = (
     Loss("request", "results in turn", "messages that follow each other and hold only results are one"),
     Loss("request", "tool message", "one that holds more than results comes back as the user's"),
     Loss("request", "result without a name", "gets the name of its call"),
-    Loss("request", "made ids", "ids given to calls and results that have none are not sent"),
+    Loss(
+        "request",
+        "made ids",
+        "ids that were made for calls without one are not sent; their results stand in the order of the calls",
+    ),
     Loss("request", "call notes", "are not sent"),
     Loss("request", "custom tool", "is sent as a function of one text"),
     Loss("request", "namespace", "is not sent; the name of the tool begins with it"),

@@ -25,7 +25,7 @@ from ...core.model import (
     is_object,
 )
 from ...errors import UsageError
-from ..atomic import Pairing, sent_id
+from ..atomic import Pairing, in_call_order, sent_id
 from ..common import array_field, object_field, read_arguments, speaks, text_field, to_wire, without
 from .parts import decode_media, decode_part, encode_parts, is_thought
 from .wire import PART, PROTOCOL, proto
@@ -196,7 +196,7 @@ def encode_contents(request: Request) -> tuple[JSONObject | None, list[JSONObjec
     contents: list[JSONObject] = []
     names: dict[str, str] = {}
     joinable = False
-    for message in request.messages:
+    for message in in_call_order(request.messages):
         ours = speaks(message, request, PROTOCOL)
         extra = message.extra if ours else {}
         if message.role == "system":

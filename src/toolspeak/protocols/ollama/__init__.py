@@ -37,7 +37,11 @@ LOSSES: tuple[Loss, ...] = (
     Loss("request", "tool message", "only its results are sent"),
     Loss("request", "result error", "the mark that a result is an error is not sent; its text is"),
     Loss("request", "result without a name", "gets the name of its call"),
-    Loss("request", "made ids", "ids given to calls and results that have none are not sent"),
+    Loss(
+        "request",
+        "made ids",
+        "ids that were made for calls without one are not sent; their results stand in the order of the calls",
+    ),
     Loss("request", "call notes", "are not sent"),
     Loss("request", "custom tool", "is sent as a function of one text"),
     Loss("request", "namespace", "is not sent; the name of the tool begins with it"),

@@ -25,7 +25,7 @@ from ...core.model import (
     is_object,
 )
 from ...errors import UsageError
-from ..atomic import Pairing, sent_id
+from ..atomic import Pairing, in_call_order, sent_id
 from ..common import array_field, in_turns, object_field, read_arguments, speaks, text_field, unspoken, without
 
 __all__ = ["PROTOCOL", "decode_image", "decode_messages", "encode_images", "encode_messages"]
@@ -124,7 +124,7 @@ def encode_messages(request: Request) -> list[JSONObject]:
     """The messages as Ollama wants them."""
     names: dict[str, str] = {}
     wire: list[JSONObject] = []
-    for message in in_turns(request, PROTOCOL):
+    for message in in_call_order(in_turns(request, PROTOCOL)):
         names |= {call.id: call.name for call in message.calls}
         wire += _encode(message, names, speaks(message, request, PROTOCOL))
     return wire

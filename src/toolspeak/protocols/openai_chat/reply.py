@@ -115,7 +115,8 @@ class ReplyDecoder(ReplyReader):
 
     def _take(self, chunk: Chunk, payload: bytes) -> None:
         if chunk.error or chunk.object == "error" or (chunk.choices is None and (chunk.detail or chunk.message)):
-            error = chunk.error or {"message": chunk.message, "detail": chunk.detail}
+            # Older vLLM says what others put into `error` beside `object`, also under a status of 200.
+            error = chunk.error or read_json(payload) or {"message": chunk.message, "detail": chunk.detail}
             self._fail(failure_from(error, body=payload))
             return
         if chunk.usage is not None or chunk.x_groq is not None:

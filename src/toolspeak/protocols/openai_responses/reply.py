@@ -49,6 +49,11 @@ _ENDS = frozenset(f"response.{status}" for status in ("completed", "incomplete",
 _TEXTS = {"output_text": "text", "text": "text", "refusal": "refusal"}
 
 
+def _is_bare_error(event: WireEvent, kind: str) -> bool:
+    """Whether a document is an error by itself, as older vLLM gives it: its type is then that of the error."""
+    return bool(event.message) and event.code is not None and not kind.startswith("response.")
+
+
 class ReplyDecoder(ReplyReader):
     """Reads one answer: `feed` gives the events that the bytes make certain, `close` the last ones.
 
@@ -112,7 +117,7 @@ class ReplyDecoder(ReplyReader):
         elif kind in _ENDS:
             status = kind.removeprefix("response.")
             self._final(status, event.response if is_object(event.response) else {}, payload)
-        elif kind == "error" or (not kind and event.error):
+        elif kind == "error" or (not kind and event.error) or _is_bare_error(event, kind):
             said = event.error or {"message": event.message, "code": event.code, "param": event.param}
             self._fail(failure_of(said, payload, shorten(payload)))
 

@@ -37,7 +37,7 @@ from ..common import (
     with_own,
     without,
 )
-from ..lost import foreign_notes, lost_media
+from ..lost import foreign_notes, lost_media, sendable_choice
 from .items import INSTRUCTIONS, decode_input, encode_items
 from .parts import PROTOCOL, is_item
 from .tools import Names, decode_choice, decode_tools, encode_choice, encode_tools, is_own
@@ -206,13 +206,14 @@ def encode_settings(request: Request) -> JSONObject:
     options = request.options
     extra = options.extra if request.protocol in (PROTOCOL, "") else {}
     fields: JSONObject = {}
+    choice = sendable_choice(request, PROTOCOL, is_own)
     tools = encode_tools(request.tools, request.protocol)
     if tools:
         fields["tools"] = tools
-        chosen = _chosen(request, extra.get("tool_choice"))
+        chosen = _chosen(choice, request.tools, extra.get("tool_choice"))
         if chosen != "auto":
             fields["tool_choice"] = chosen
-        if not request.tool_choice.parallel:
+        if not choice.parallel:
             fields["parallel_tool_calls"] = False
     numbers = {
         "max_output_tokens": options.max_tokens,
@@ -224,12 +225,11 @@ def encode_settings(request: Request) -> JSONObject:
     return fields | {"text": text} if text else fields
 
 
-def _chosen(request: Request, said: JSONValue) -> JSONValue:
+def _chosen(choice: ToolChoice, tools: tuple[Tool, ...], said: JSONValue) -> JSONValue:
     """The choice; as the client said it, if that is still what is wanted."""
-    choice = request.tool_choice
-    if is_object(said) and decode_choice(said, choice.parallel, request.tools) == choice:
+    if is_object(said) and decode_choice(said, choice.parallel, tools) == choice:
         return said
-    return encode_choice(choice, Names(request.tools))
+    return encode_choice(choice, Names(tools))
 
 
 def _encode_text(form: ResponseFormat | None, beside: JSONObject) -> JSONObject:
