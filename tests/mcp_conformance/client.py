@@ -10,6 +10,8 @@ import asyncio
 import json
 import os
 import sys
+import tempfile
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
@@ -52,15 +54,35 @@ class Person:
         return Returned(found["code"], found["state"], found.get("iss"))
 
 
-def server(url: str) -> McpServer:
+def server(url: str, folder: str) -> McpServer:
     prepared = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
     client, secret = prepared.get("client_id", ""), prepared.get("client_secret", "")
-    return McpServer("suite", url=url, oauth=OAuth(client, secret, client_metadata_url=DESCRIBED))
+    if not str(prepared.get("name", "")).startswith("auth/client-credentials"):
+        oauth = OAuth(client_id=client, client_secret=secret, client_metadata_url=DESCRIBED)
+        return McpServer("suite", url=url, oauth=oauth)
+    key = Path(folder, "key.pem")
+    key.write_text(prepared.get("private_key_pem", ""), encoding="ascii")
+    oauth = OAuth(
+        grant="client_credentials",
+        client_id=client,
+        client_secret=secret,
+        private_key_file="" if secret else str(key),
+        signing_algorithm=prepared.get("signing_algorithm", "RS256"),
+        issuer=issuer_of(url),
+    )
+    return McpServer("suite", url=url, oauth=oauth)
 
 
-async def main(url: str) -> int:
+def issuer_of(url: str) -> str:
+    """Who gives credentials for a server: what a person would have been told along with them."""
+    parts = urlsplit(url)
+    place = f"{parts.scheme}://{parts.netloc}/.well-known/oauth-protected-resource{parts.path}"
+    return httpx2.get(place).raise_for_status().json()["authorization_servers"][0]
+
+
+async def main(url: str, folder: str) -> int:
     state = MemoryState()
-    async with McpServers([server(url)], state, tokens=Tokens(state), login=Person()) as servers:
+    async with McpServers([server(url, folder)], state, tokens=Tokens(state), login=Person()) as servers:
         tools = await servers.start()
         for each in tools:
             output = await each.run(sample(each.tool.parameters), CallContext("call_1"))
@@ -77,4 +99,5 @@ def sample(schema: JSONObject) -> JSONObject:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main(sys.argv[-1])))
+    with tempfile.TemporaryDirectory() as place:
+        sys.exit(asyncio.run(main(sys.argv[-1], place)))

@@ -9,7 +9,7 @@ import base64
 import hashlib
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -29,6 +29,11 @@ class Place:
         self.number = 0
         self.lifetime = 3600
         self.renews = True
+        #: Who a program may be: a name with a secret, and what tells whether an assertion is good.
+        self.program: tuple[str, str] = ("", "")
+        self.believes: Callable[[str], bool] = lambda _: False
+        #: Who is named as the one that gives tokens; empty: the one here.
+        self.elsewhere = ""
         #: What the page of the login answers.
         self.refuses = ""
 
@@ -58,7 +63,8 @@ class Handler(BaseHTTPRequestHandler):
         place, parts = self.place, urlsplit(self.path)
         place.asked.append(f"GET {parts.path}")
         if parts.path == "/.well-known/oauth-protected-resource/mcp":
-            self.answer(200, {"resource": place.url, "authorization_servers": [place.base + "/login"]})
+            issuer = place.elsewhere or place.base + "/login"
+            self.answer(200, {"resource": place.url, "authorization_servers": [issuer]})
         elif parts.path == "/.well-known/oauth-authorization-server/login":
             self.answer(
                 200,
@@ -97,11 +103,21 @@ class Handler(BaseHTTPRequestHandler):
         place = self.place
         if asked["grant_type"] == "refresh_token":
             good = place.renews and asked["refresh_token"] == place.refresh
+        elif asked["grant_type"] == "client_credentials":
+            good = self.knows(asked)
         else:
             digest = hashlib.sha256(asked["code_verifier"].encode()).digest()
             challenge = base64.urlsafe_b64encode(digest).decode().rstrip("=")
             good = place.challenges.pop(asked["code"], "") == challenge
         self.answer(200, place.tokens()) if good else self.answer(400, {"error": "invalid_grant"})
+
+    def knows(self, asked: dict[str, str]) -> bool:
+        """Whether a program is who it says, by its secret or what it has signed."""
+        if "client_assertion" in asked:
+            return self.place.believes(asked["client_assertion"])
+        basic = "Basic " + base64.b64encode(":".join(self.place.program).encode()).decode()
+        posted = (asked.get("client_id", ""), asked.get("client_secret", ""))
+        return bool(self.place.program[0]) and (self.headers["authorization"] == basic or posted == self.place.program)
 
     def serve(self, message: dict[str, Any]) -> None:
         method = message.get("method")

@@ -111,6 +111,8 @@ def login(name: str, browser: bool, files: Sequence[str]) -> None:
         server = _one(config, files, name)
         if not server.url:
             raise UsageError(f"`{name}` is started here, and wants no login", hint="its `env` may hold a key for it")
+        if server.oauth.grant == "client_credentials":
+            raise UsageError(f"toolspeak logs in to `{name}` by itself", hint="with the `oauth` of its entry")
         asyncio.run(_login(config, server, browser))
 
 

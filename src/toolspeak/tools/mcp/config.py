@@ -33,6 +33,8 @@ _HTTP = frozenset({"", "http", "streamable-http", "streamableHttp", "streamable_
 class OAuth(msgspec.Struct, frozen=True, rename="camel"):
     """How to log in to a server that wants it. All of it may be left out: most servers tell."""
 
+    #: Who logs in: a person with a browser, or this program by itself.
+    grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
     #: A client that was registered by hand, with its secret if it has one, and who knows it.
     client_id: str = ""
     client_secret: str = ""
@@ -40,6 +42,11 @@ class OAuth(msgspec.Struct, frozen=True, rename="camel"):
     issuer: str = ""
     #: A document on the web that describes the client, in place of a registration.
     client_metadata_url: str = ""
+    #: The key that a program signs with in place of a secret, and how.
+    private_key_file: str = ""
+    signing_algorithm: Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "EdDSA"] = (
+        "RS256"
+    )
     #: The port of this machine that a browser comes back to; 0 for any.
     callback_port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 0
 
@@ -154,6 +161,7 @@ def _server(name: str, row: JSONValue, variables: Mapping[str, str], file: str) 
         read.oauth,
         client_id=_expanded(read.oauth.client_id, variables, where),
         client_secret=_expanded(read.oauth.client_secret, variables, where),
+        private_key_file=_expanded(read.oauth.private_key_file, variables, where),
     )
     for field in ("env", "headers"):
         fields[field] = {key: _expanded(value, variables, where) for key, value in fields[field].items()}
@@ -167,6 +175,17 @@ def _check(read: _Entry, where: str) -> None:
         raise ConfigError(f"{where} speaks `{read.type}`", hint="only stdio and streamable HTTP are spoken")
     if not (read.timeout > 0 and read.start_timeout > 0):
         raise ConfigError(f"{where}: `timeout` and `startTimeout` must be above 0 seconds")
+    if read.oauth.grant == "client_credentials":
+        _check_program(read.oauth, where)
+
+
+def _check_program(given: OAuth, where: str) -> None:
+    """A secret goes to who gave it and to nobody else, so who that is must be said."""
+    missing = [name for name, value in (("clientId", given.client_id), ("issuer", given.issuer)) if not value]
+    if missing:
+        raise ConfigError(f"{where}: `oauth` with client credentials needs `{missing[0]}`")
+    if bool(given.client_secret) == bool(given.private_key_file):
+        raise ConfigError(f"{where}: `oauth` with client credentials needs `clientSecret` or `privateKeyFile`")
 
 
 def _expanded(text: str, variables: Mapping[str, str], where: str) -> str:

@@ -2,8 +2,9 @@
 
 A login is begun by a person, with `toolspeak mcp login`, and never by a server: without one, a server that demands it
 is an error, and nobody is registered anywhere. What a login gave is used and renewed from then on, also by other
-processes. Everything goes through the guarded client, so that a server leads nobody into an inner network. Above:
-`mcp.connection`, the command line. Below: `mcp.config`, `state`, the SDK's `mcp.client.auth`.
+processes. A program that has credentials of its own needs no person (`mcp.credentials`). Everything goes through the
+guarded client, so that a server leads nobody into an inner network. Above: `mcp.connection`, the command line. Below:
+`mcp.config`, `mcp.credentials`, `state`, the SDK's `mcp.client.auth`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import msgspec
 from ...errors import ToolError
 from ...state import FileState, State
 from .config import McpServer, OAuth, command_for
+from .credentials import program_authorization
 
 if TYPE_CHECKING:
     import httpx2
@@ -123,6 +125,14 @@ def authorization(
         tell(error)
         return error
 
+    if server.oauth.grant == "client_credentials":
+
+        def refuse(why: str) -> LoginNeeded:
+            error = LoginNeeded(f"the MCP server `{server.name}` wants a login: {why}", hint="look at its `oauth`")
+            tell(error)
+            return error
+
+        return program_authorization(server, refuse)
     if tokens is None or (login is None and not tokens.has(server)):
         return _stranger(needed)
     return _provider(server, tokens, login, needed)
