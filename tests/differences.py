@@ -62,7 +62,7 @@ GROUPS: list[tuple[str, str, str]] = [
     (
         "A13",
         "arguments are an object: a plain text is its one member `input`",
-        "lc-json lc-mrkl lc-react-json ",
+        "lc-json lc-mrkl lc-react-json lc-xml",
     ),
     (
         "B3",
@@ -77,12 +77,7 @@ GROUPS: list[tuple[str, str, str]] = [
         "aisdk-qwen_xml-039 aisdk-tool_tag_xml-056  aisdk-tool_tag_xml-090 "
         "aisdk-tool_tag_xml-106 ollama-deepseek3-026 ollama-lfm2-129  toolbridge-088 toolbridge-147",
     ),
-    (
-        "B3",
-        "written so by a model or an agent, and not read yet: a name and an input in two tags, a tag that never ends, a "
-        "call whose opening is lost, tags nested without end",
-        "aisdk-tool_tag_xml-071 issue-q27-24 lc-xml toolbridge-002",
-    ),
+    ("R-E6", "elements nested deeper than 64 are refused", "toolbridge-002"),
     (
         "B5",
         "a tag named like a tool whose only argument is a text takes what it holds for that text",

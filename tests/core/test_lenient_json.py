@@ -54,6 +54,16 @@ REPAIRS: list[tuple[str, Any, set[str]]] = [
         {"tool": "shell", "args": {"command": "uname -a"}},
         {"unquoted_key", "other_separator", "missing_colon"},
     ),
+    (
+        '{args => {\n --command "ls --all"\n --n 2\n --m -3\n}}',
+        {"args": {"command": "ls --all", "n": 2, "m": -3}},
+        {"unquoted_key", "other_separator", "missing_colon", "missing_comma"},
+    ),
+    (
+        "{args => { --n 2\n --all --m 3 }}",
+        {"args": {"n": 2, "m": 3}},
+        {"unquoted_key", "other_separator", "missing_colon", "missing_comma", "stray_text"},
+    ),
     # quotes
     ("{'a': 'b'}", {"a": "b"}, {"single_quotes"}),
     ("{`a`: `b`}", {"a": "b"}, {"single_quotes"}),

@@ -12,10 +12,11 @@ from toolspeak.core.reading.markup import MORE
 from toolspeak.core.reading.seam import NONE
 from toolspeak.dialects.lines import ACTION
 from toolspeak.dialects.marks import LITERALS, OPENINGS, Marks
+from toolspeak.dialects.tag_names import LONE_NAME_TAGS
 
 PING = '{"name": "ping", "arguments": {"a": 1}}'
 #: Tags that take something else than JSON behind them.
-SPECIAL = {"|channel|", "|start|", "function", "invoke", "call", "tool", "|open|tools", "|open|call"}
+SPECIAL = {"|channel|", "|start|", "function", "invoke", "call", "tool", "|open|tools", "|open|call", *LONE_NAME_TAGS}
 
 
 @pytest.mark.requirement("B3")

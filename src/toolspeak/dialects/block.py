@@ -21,7 +21,7 @@ from .json_calls import JsonCalls, read_whole
 from .named_calls import NamedCall
 from .signed import MAX_SIGNATURE, behind_nonce, behind_word
 from .tag_calls import TagCalls
-from .tag_names import BLOCK_TAGS, CALL_TAGS, NOISE
+from .tag_names import BLOCK_TAGS, CALL_TAGS, META_TAGS, NOISE
 
 __all__ = ["BLOCK_CLOSERS", "Block"]
 
@@ -380,6 +380,8 @@ class Block:
             return self._leave(pos) if closing else self._skip_thinking(buf, tag.end, name, final, at)
         if name in _SKIPPED and not (closing and self._calls):
             return tag.end
+        if name in META_TAGS and not (closing or self._calls or self._context.desk.knows(name)):
+            return self._skip_meta(buf, tag.end, name, final)
         if tag.kind == "close" or name in BLOCK_CLOSERS:
             return self._closed(tag)
         if self._opening.wrapper == "weak":
@@ -411,8 +413,15 @@ class Block:
             return self._leave(pos)
         call = named
         if (call or self._is_call(name)) and not self._is_foreign(name if call else "tool"):
-            return self._begin(TagCalls(self._context), at)
+            return self._begin(TagCalls(self._context, lone=self._opening.at_mark), at)
         return self._leave(pos)
+
+    def _skip_meta(self, buf: str, end: int, name: str, final: bool) -> int:
+        """Behind `<server_name>...</server_name>`."""
+        close = buf.find(f"</{name}>", end, end + LOOKAHEAD)
+        if close < 0:
+            return MORE if not final and len(buf) - end < LOOKAHEAD else self._leave(end)
+        return close + len(name) + 3
 
     def _is_unsigned(self, name: str) -> bool:
         """Whether a block tag behind a call is none of those that the nonce stood in front of."""

@@ -20,7 +20,7 @@ from .json_calls import ROLES
 from .lines import ACTION, CHANNEL, ChannelReader, ReactReader
 from .places import place_finder
 from .tag_calls import TagCalls
-from .tag_names import CALL_TAGS, NOISE
+from .tag_names import CALL_TAGS, LONE_NAME_TAGS, NOISE
 
 __all__ = ["Marks"]
 
@@ -44,7 +44,7 @@ OPENINGS: dict[str, Opening] = {
     **_tag_row("tool_calls", "tool_calls", "function_calls"),
     **_tag_row("granite", "|tool_call|"),
     "function_call": Opening("granite", stops=("</function_call>",), open_ended=True),
-    **_tag_row("tool_use", "tool_use"),
+    **_tag_row("tool_use", "tool_use", "use_mcp_tool"),
     "tools": Opening("tools", "weak", ("</tools>", "</tool_call>"), single=True),
     **_tag_row("nemotron", "TOOLCALL"),
     **_tag_row("longcat", "longcat_tool_call"),
@@ -64,12 +64,14 @@ OPENINGS: dict[str, Opening] = {
     **_tag_row("inkling", "|content_invoke_tool_json|"),
     **_tag_row("gemma", "|tool_call", ends=("<tool_call|>",)),
     "start_function_call": Opening("functiongemma", stops=("<end_function_call>",)),
-    **{name: Opening("tags", at_mark=True, one_call=True) for name in sorted(CALL_TAGS)},
+    **{name: Opening("tags", at_mark=True, one_call=True) for name in sorted(CALL_TAGS | LONE_NAME_TAGS)},
     "|open|tools": Opening("kimi_k3"),
     "|open|call": Opening("kimi_k3", at_mark=True, one_call=True),
     "|channel|": CHANNEL,
     "|start|": CHANNEL,
 }
+#: Marks that are also what programs call a tool of theirs, or a parameter: then that is what is meant.
+_TOOLS_FIRST = LONE_NAME_TAGS | {"use_mcp_tool"}
 #: Marks around thinking.
 THINKING = frozenset(
     {
@@ -343,7 +345,7 @@ class Marks:
             return found
 
     def _opening(self, name: str) -> Opening | None:
-        opening = OPENINGS.get(name)
+        opening = None if name in _TOOLS_FIRST and name in self._tools else OPENINGS.get(name)
         if opening is None and name in self._tools:
             opening = Opening("tool_tag", stops=(f"</{name}>",), at_mark=True, one_call=True)
         return opening if self._counts(opening) else None

@@ -48,8 +48,12 @@ _STRING_ATTRIBUTE = {"true": "string", "false": "json"}
 class TagCalls(Body):
     """One call in tags. The reader starts at its opening tag, or behind its name when `builder` is given."""
 
-    def __init__(self, context: Context, builder: CallBuilder | None = None) -> None:
+    def __init__(self, context: Context, builder: CallBuilder | None = None, lone: bool = False) -> None:
         super().__init__(context)
+        self._lone = lone  # no block stands around the call
+        self._bracket_due = False  # the opening tag lacks its bracket
+        self._apart = False  # the name had a tag of its own
+        self._container = ""  # the tag around all arguments, behind such a name
         self._builder = builder or context.builder()
         self._phase: Callable[[str, int, bool], int] = self._open
         #: Whether a closing tag is due. A bare name in front of tags has none.
@@ -93,6 +97,9 @@ class TagCalls(Body):
         return pos
 
     def finish(self) -> None:
+        if self._arguments is not None and self._arguments.state == "done":
+            self.state = "done"
+            return
         if self._arguments is not None:
             self._arguments.finish()
         elif not self._closes and self._phase == self._between and self._began:
@@ -124,6 +131,7 @@ class TagCalls(Body):
         assert not isinstance(tag, int)  # the block has seen it whole
         self._place.own = tag.name
         self._place.prefixed = "DSML" in buf[pos : tag.end]
+        self._bracket_due = buf[tag.end - 1] != ">"
         name = self.name_in(tag)
         if name:
             self._take(name, hold=tag.kind != "self")
@@ -185,8 +193,29 @@ class TagCalls(Body):
         tag = lex_tag(buf, end, final)
         if isinstance(tag, int):
             return MORE if tag == MORE else self._fail(pos)
-        self._take(name)
-        return tag.end if tag.kind == "close" else end
+        closed = tag.kind == "close"
+        if closed and tag.name != self._place.own:
+            self._builder.note(Note("wrong_close_tag", tag.name[:64]))
+        self._apart = closed
+        self._closes = self._closes and not (closed and self._lone)
+        self._take(name, hold=closed and self._lone)
+        self._phase = self._next_part if closed and self._lone else self._phase
+        return tag.end if closed else end
+
+    def _next_part(self, buf: str, pos: int, final: bool) -> int:
+        """Behind a name in a tag of its own that no block stands around: the arguments in tags, or a mere element."""
+        at = self._blank(buf, pos, final)
+        if at == MORE or (at == len(buf) and at - pos < LOOKAHEAD):
+            return MORE
+        tag = lex_tag(buf, at, final) if at - pos < LOOKAHEAD and buf[at] == "<" else None
+        if tag == MORE:
+            return MORE
+        named = isinstance(tag, Tag) and tag.name in PARAMETER_TAGS and bool(tag.value or tag.attributes)
+        if not (named or (isinstance(tag, Tag) and tag.name in CONTAINER_TAGS and tag.kind == "open")):
+            return self._fail(pos)
+        self._builder.go_live()
+        self._phase = self._between
+        return at
 
     def _proof(self, buf: str, pos: int, final: bool) -> int:
         """The first visible character behind the opening tag: a tag or JSON, or else this was a mention in prose."""
@@ -257,6 +286,8 @@ class TagCalls(Body):
         arguments = body_of(body, self._place.schema, self.context.evidence.line_start and not said)
         if arguments is None:
             return self._fail(end, "no_arguments")
+        if not arguments and body.strip():
+            self._builder.note(Note("stray_text", "the text in the tag is no argument of the tool"))
         self._values = arguments
         self._end(missing)
         return end
@@ -304,6 +335,8 @@ class TagCalls(Body):
 
     def _untagged(self, buf: str, pos: int, at: int, final: bool) -> int:
         """JSON instead of parameters, or text where a tag was due."""
+        if self._bracket_due and buf.startswith("/>"[: len(buf) - at], at):
+            return self._late_bracket(buf, at, final)
         ahead = not self._began and arguments_ahead(buf, at)
         if ahead is None:
             return MORE
@@ -312,6 +345,13 @@ class TagCalls(Body):
             self._phase = self._json
             return at
         return self._stray(buf, at, final) if self._closes else self._end_here(pos)
+
+    def _late_bracket(self, buf: str, at: int, final: bool) -> int:
+        """`<name` and its children, then `/>`: the tag was meant to close itself."""
+        if len(buf) - at < 2:
+            return len(buf) if final else MORE
+        self._end(missing=True)
+        return at + 2
 
     def _cdata(self, buf: str, pos: int, final: bool) -> int:
         """CDATA around the arguments means nothing; anything else that begins like it is text."""
@@ -346,11 +386,36 @@ class TagCalls(Body):
         if plain and not self._place.pairs and self._place.schema.knows(tag.name):
             return self._begin(tag.name, tag)
         if tag.name in CONTAINER_TAGS and not self._place.schema.knows(tag.name):
-            return tag.end
+            return self._contain(tag)
         if tag.name == "arg_key" or (tag.name in PARAMETER_TAGS and plain):
             self._phase = self._key_text
             return tag.end
         return self._begin(self._key if tag.name == "arg_value" else self._key_in(tag), tag)
+
+    def _contain(self, tag: Tag) -> int:
+        """A tag around all arguments. Behind a name in a tag of its own, the call is over when it closes."""
+        if self._apart and not self._container and tag.kind == "open":
+            self._container = tag.name
+            self._phase = self._contained
+        return tag.end
+
+    def _contained(self, buf: str, pos: int, final: bool) -> int:
+        """Right behind the tag around all arguments: tags, JSON, or the one text that the tool takes."""
+        at = self._blank(buf, pos, final)
+        if at == MORE or (at == len(buf) and at - pos < LOOKAHEAD):
+            return MORE
+        ahead = at - pos >= LOOKAHEAD or buf[at] in "<`[" or arguments_ahead(buf, at)
+        if ahead is None:
+            return MORE
+        self._phase = self._between
+        key = "" if ahead else self._only_text_key()
+        return self._begin(key, Tag("open", self._container, "", {}, pos)) if key else at
+
+    def _only_text_key(self) -> str:
+        """The parameter that text without a key is for; nothing when it can be more than one."""
+        schema = self._place.schema
+        strings = [name for name in schema.names if schema.wants(name) <= {"string"}]
+        return "input" if schema.parameters is None else strings[0] if len(strings) == 1 else ""
 
     def _is_next(self, tag: Tag) -> bool:
         """Whether a tag belongs to what follows the call: another call, or a token."""
@@ -360,7 +425,7 @@ class TagCalls(Body):
         return other and not self._closes
 
     def _close_tag(self, tag: Tag, at: int) -> int:
-        if tag.name in (self._place.own, self._builder.name) or tag.name in CALL_TAGS:
+        if tag.name in (self._place.own, self._builder.name, self._container) or tag.name in CALL_TAGS:
             self._end()
             return tag.end
         if tag.name in CALL_ENDS or tag.name.startswith("|"):
@@ -375,7 +440,11 @@ class TagCalls(Body):
         return tag.value or next((tag.attributes[key] for key in KEY_ATTRIBUTES if key in tag.attributes), "")
 
     def _key_text(self, buf: str, pos: int, final: bool) -> int:
-        """`<arg_key>KEY</arg_key>` or `<parameter>KEY</parameter>`."""
+        """`<arg_key>KEY</arg_key>` or `<parameter>KEY</parameter>`; or all arguments as JSON instead of a key."""
+        at = self._blank(buf, pos, final)
+        if not self._began and 0 <= at < len(buf) and buf[at] == "{":
+            self._phase = self._between
+            return at
         end = buf.find("<", pos, pos + LOOKAHEAD)
         if end < 0:
             return MORE if len(buf) - pos < LOOKAHEAD else self._fail(pos)
@@ -427,11 +496,11 @@ class TagCalls(Body):
         if tag is None or isinstance(tag, int) or tag.kind != "close" or tag.name not in self._json_closers():
             self.state = "done"
             return pos
-        self.state = "done" if tag.name == self._place.own else "open"
+        self.state = "done" if tag.name in (self._place.own, self._container) else "open"
         return tag.end
 
     def _json_closers(self) -> frozenset[str]:
-        return CONTAINER_TAGS | {self._place.own}
+        return CONTAINER_TAGS | PARAMETER_TAGS | {self._place.own}
 
     # ---- values
 
@@ -486,7 +555,7 @@ class TagCalls(Body):
     def _after_value(self, tag: Tag, at: int, quotes: bool) -> int:
         self._phase = self._between
         if tag.kind == "close" and (tag.name == self._closer or tag.name in PARAMETER_TAGS):
-            return tag.end
+            return at if tag.name == self._container else tag.end
         self._repairs += 1
         if self._repairs > MAX_REPAIRS:
             return self._fail(at, "too_many_repairs")

@@ -13,6 +13,8 @@ __all__ = [
     "CDATA_END",
     "CONTAINER_TAGS",
     "KEY_ATTRIBUTES",
+    "LONE_NAME_TAGS",
+    "META_TAGS",
     "NAME_ATTRIBUTES",
     "NAME_TAGS",
     "NOISE",
@@ -24,6 +26,10 @@ CALL_TAGS = frozenset({"function", "invoke", "call", "tool"})
 NAME_ATTRIBUTES = ("name", "tool", "function")
 #: Tags whose text is the name of the call.
 NAME_TAGS = frozenset({"tool_name", "name", "function_name", "function", "tool"})
+#: Of those, the ones that say so themselves: they need no marks around them if arguments follow in tags.
+LONE_NAME_TAGS = frozenset({"tool_name", "function_name", "name"})
+#: Tags inside a block that say something about the call which nobody needs.
+META_TAGS = frozenset({"server_name", "id", "call_id", "tool_call_id", "type"})
 #: Tags that carry a parameter, with the attributes that may name it.
 PARAMETER_TAGS = frozenset({"parameter", "param", "argument", "arg"})
 KEY_ATTRIBUTES = ("name", "key")

@@ -114,7 +114,10 @@ def body_of(raw: str, schema: ArgumentSchema, line_start: bool) -> JSONObject | 
     lines = _keyed_lines(raw, schema)
     if lines is not None:
         return lines
-    nested = tree(raw, schema)
+    elements = _Tree(raw, schema, False)
+    nested = elements.read()
+    if elements.too_deep:
+        return None
     if nested and not (schema.names and _has_text_outside(raw)):
         return nested
     return _only_text(raw, schema) if line_start or has_structure(raw) else None
@@ -202,6 +205,7 @@ class _Tree:
         self._raw = raw
         self._schema = schema
         self._stack = [_Element("", 0)]
+        self.too_deep = False
 
     def read(self) -> JSONObject | None:
         raw = self._raw
@@ -242,6 +246,7 @@ class _Tree:
             if tag.attributes and self._schema is None and tag.name not in _ITEMS:
                 return -1  # HTML, not structure
             if len(self._stack) >= _MAX_DEPTH:
+                self.too_deep = True
                 return -1
             self._stack.append(_Element(tag.name, tag.end))
         else:

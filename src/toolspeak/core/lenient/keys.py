@@ -32,6 +32,7 @@ from .words import ELLIPSES
 
 __all__ = ["Keys"]
 
+_FLAG = ("--",)
 _BARE_KEY = re.compile(r"[^:=：＝\s,，;；{}\[\]()\"'“”<>|*]+").match
 
 
@@ -102,6 +103,7 @@ class Keys(Closers):
             self._give_up("not_an_object")
             return pos
         word = key.group().removeprefix("--")
+        self._flags = len(word) < end - pos
         if has_surrogate(word):
             self._note("lone_surrogate")
         if self._kinds[-1] != "call":
@@ -127,7 +129,10 @@ class Keys(Closers):
         if char in CLOSERS:
             self._lone_key()
             return pos
-        if self._quoted or char in OPENERS:
+        next_flag = not self._flags or begins(buf, pos, _FLAG)
+        if next_flag is None and not final:
+            return MORE
+        if self._quoted or char in OPENERS or not next_flag:
             self._note("missing_colon")
             self._emit_key(self._take_key())
         elif self._kinds[-1] == "object":

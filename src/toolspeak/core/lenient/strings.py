@@ -80,6 +80,7 @@ class Strings(Frames):
         self._raw = False  # a Python string in which backslashes mean nothing
         self._inner = False  # an inner quote waits for its partner
         self._quoted = False  # what is kept stood in quotes
+        self._flags = False  # keys are flags: `--key "value"`
         self._broken = False  # it holds a raw line break
         self._kept: list[str] = []  # what is kept, as strict text
         self._kept_size = 0
@@ -299,7 +300,7 @@ class Strings(Frames):
         return "element" if kind == "array" else "key"
 
     def _around(self) -> Around:
-        return Around(self._place(), self._closers, self._stops, QUOTES[self._quote], self._inner)
+        return Around(self._place(), self._closers, self._stops, QUOTES[self._quote], self._inner, self._flags)
 
     def _quote_seen(self, buf: str, at: int, final: bool) -> int:
         width = 1

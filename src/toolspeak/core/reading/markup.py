@@ -43,6 +43,8 @@ _QUOTES = "\"'“”‘’"
 #: A tag from `<` to `>`, and the beginning of one. A `>` in quotes does not end it. Nothing can match in two ways.
 _WHOLE = re.compile(r'<[^<>"“]*(?:(?:"[^"]*"|“[^”]*”)[^<>"“]*)*>').match
 _BEGUN = re.compile(r'<[^<>"“]*(?:(?:"[^"]*"|“[^”]*”)[^<>"“]*)*(?:"[^"]*|“[^”]*)?').match
+#: A tag that lacks its bracket: its line ends behind the name, and the next one begins with a tag.
+_OPEN_LINE = re.compile(r"<[\w.:-]{1,128}+[ \t\r]{0,16}+\n[ \t\r\n]{0,64}+(?=<(?:[\w/]|\Z))").match
 #: Prefixes that families put before the names of their tags; they mean nothing.
 NAMESPACES = ("antml:", "minimax:", "mm:", "seed:", "steptml:", "tool:", "|DSML|", "DSML")
 _NAMESPACE = re.compile(f"(?:{'|'.join(map(re.escape, NAMESPACES))})(?=[\\w|])").match
@@ -116,7 +118,7 @@ def lex_tag(buf: str, pos: int, final: bool) -> Tag | int:
 def _read(raw: str) -> _Parts:
     """The parts of a whole tag: its kind, its name, the value behind the name and the attributes."""
     name, closing, after = lex_name(raw, 0)
-    inner = raw[after:-1].strip()
+    inner = raw[after : -1 if raw[-1] == ">" else None].strip()
     kind = "close" if closing else "open"
     if inner.endswith("/"):
         kind, inner = "self", inner[:-1].rstrip()
@@ -153,6 +155,9 @@ def _tag_end(buf: str, pos: int) -> int:
     whole = _WHOLE(buf, pos, limit)
     if whole is not None:
         return whole.end()
+    line = _OPEN_LINE(buf, pos)
+    if line is not None:
+        return line.end() if line.end() + 1 < len(buf) else MORE
     begun = _BEGUN(buf, pos, limit)
     reached = begun is not None and begun.end() == len(buf) and len(buf) < limit
     return MORE if reached else NO_TAG

@@ -39,6 +39,7 @@ Place = Literal["key", "object", "array", "element", "call", "argument", "root"]
 
 _ITEMS = frozenset({"array", "element", "argument"})
 _FENCE = ("```",)
+_FLAG = ("--",)
 #: Words that stray between a value and what follows it; more than a few are text.
 _STRAY = re.compile(r"\w[\w \t-]{0,62}").match
 #: The same in an array, where such words are an element that lost its quotes.
@@ -62,6 +63,8 @@ class Around(NamedTuple):
     ends: str = '"'
     #: An inner quote was opened and waits for its partner.
     inner: bool = False
+    #: The keys of the object are flags, `--key "value"`, without commas between them.
+    flags: bool = False
 
 
 def closes(buf: str, pos: int, final: bool, around: Around) -> Answer:
@@ -246,6 +249,8 @@ def _before_other(window: str, at: int, around: Around) -> Answer:
         return begins_value(window, skip(window, at + 1))
     if at == 0:
         return False
+    if around.flags and char == "-":
+        return begins(window, at, _FLAG)
     return _stray_item(window, at, around) if items else _stray_words(window, at, around)
 
 
