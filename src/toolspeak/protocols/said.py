@@ -23,7 +23,7 @@ from .gemini import wire as gemini_wire
 from .gemini.parts import is_thought
 from .ollama import messages as ollama_messages
 from .ollama.reply import IMAGES
-from .openai_chat.chunks import CALL, CARRIED
+from .openai_chat.chunks import ANSWER, CALL, CARRIED, LOGPROBS
 from .openai_chat.fields import PROTOCOL as OPENAI_CHAT
 from .openai_responses.items import ORDER as ITEMS_ORDER
 from .openai_responses.parts import ANNOTATION, CONTENT, ITEM, PHASE
@@ -70,7 +70,7 @@ def _openai_responses(part: Opaque) -> Place:
 def _openai_chat(part: Opaque) -> Place:
     if part.kind in (CALL, "reasoning_details"):
         return "call" if part.kind == CALL else "field"
-    return "" if part.kind in CARRIED else "part"  # what else is carried may not be sent
+    return "" if part.kind in (*CARRIED, LOGPROBS, ANSWER) else "part"  # what else is carried may not be sent
 
 
 def _ollama(part: Opaque) -> Place:

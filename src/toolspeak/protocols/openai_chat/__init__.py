@@ -73,8 +73,12 @@ LOSSES: tuple[Loss, ...] = (
         "invalid calls",
         "a call that was streamed and turned out wrong stays in the stream; otherwise left out",
     ),
-    Loss("reply", "opaque parts", "all but annotations, audio, images and reasoning details are not sent"),
+    Loss(
+        "reply",
+        "opaque parts",
+        "all but annotations, audio, images, reasoning details and what is said of an answer are not sent",
+    ),
     Loss("reply", "functions", "a client that sent `functions` gets one call at most"),
     Loss("reply", "custom input", "the input of a custom tool is sent at its end, not as it comes"),
-    Loss("reply", "logprobs and fingerprints", "are not read"),
+    Loss("reply", "logprobs", "are sent where no tools were offered, for beside tools a text may be taken apart"),
 )

@@ -14,8 +14,10 @@ from ...core.model import JSONValue, Usage, is_object
 from ..common import count, repair_json
 
 __all__ = [
+    "ANSWER",
     "CALL",
     "CARRIED",
+    "LOGPROBS",
     "Choice",
     "Chunk",
     "Delta",
@@ -66,6 +68,9 @@ class Delta(msgspec.Struct, gc=False):
 CARRIED = ("annotations", "audio", "images", "reasoning_details")
 #: The kind of an opaque part: what a call says besides, such as the signature that Gemini wants back.
 CALL = "openai_call"
+#: Kinds of opaque parts that are about an answer and no part of a message: how likely its words were, and what else its
+#: chunks say of it.
+LOGPROBS, ANSWER = "logprobs", "openai_answer"
 
 
 class Choice(msgspec.Struct, gc=False):
@@ -77,6 +82,7 @@ class Choice(msgspec.Struct, gc=False):
     finish_reason: JSONValue = None
     usage: JSONValue = None
     error: JSONValue = None
+    logprobs: JSONValue = None
 
 
 class Chunk(msgspec.Struct, gc=False):
@@ -89,6 +95,8 @@ class Chunk(msgspec.Struct, gc=False):
     object: JSONValue = None
     message: JSONValue = None
     detail: JSONValue = None
+    system_fingerprint: JSONValue = None
+    service_tier: JSONValue = None
 
 
 decode_chunk = msgspec.json.Decoder(Chunk).decode

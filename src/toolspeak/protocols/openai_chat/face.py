@@ -27,7 +27,7 @@ from ...core.events import (
 from ...core.model import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_array, is_object
 from ..common import to_line, to_wire, without
 from ..openai_errors import error_of
-from .chunks import CALL, CARRIED
+from .chunks import ANSWER, CALL, CARRIED, LOGPROBS
 from .messages import REASONING_FIELDS
 from .request import LEGACY
 
@@ -51,13 +51,12 @@ class ReplyEncoder:
     """Events to the server-sent events of chat completions."""
 
     def __init__(self, request: Request, *, id: str, created: int, model: str) -> None:
-        head = to_line({"id": id, "object": "chat.completion.chunk", "created": created, "model": model})
-        self._head = b"data: " + head[:-1]
-        self._before = self._head + b',"choices":[{"index":0,"delta":'
-        self._text = self._before + b'{"content":'
+        self._named: JSONObject = {"id": id, "object": "chat.completion.chunk", "created": created, "model": model}
+        self._begin_chunks_with(self._named)
         self._behind = b',"finish_reason":null}]}\n\n'
         self._after_text = b"}" + self._behind
         self._legacy = LEGACY in request.options.extra
+        self._tells_logprobs = _tells_logprobs(request)
         self._wants_usage = _wants_usage(request)
         self._kinds = {tool.name for tool in request.tools if tool.kind == "custom"}
         self._opened = self._closed = self._live = False
@@ -66,6 +65,12 @@ class ReplyEncoder:
         self._beside: list[JSONObject] = []  # what calls say besides
         self._usage = Usage()
         self._reason: FinishReason = "unknown"
+
+    def _begin_chunks_with(self, fields: JSONObject) -> None:
+        """What stands before the choices of every chunk from here on."""
+        self._head = b"data: " + to_line(fields)[:-1]
+        self._before = self._head + b',"choices":[{"index":0,"delta":'
+        self._text = self._before + b'{"content":'
 
     def encode(self, events: Sequence[Event]) -> bytes:
         """The bytes to send for these events."""
@@ -123,8 +128,8 @@ class ReplyEncoder:
                 delta = self._call(event)
             case OpaqueSeen(Opaque(kind, data)) if kind in CARRIED:
                 delta = {kind: data}
-            case OpaqueSeen(Opaque(kind, data)) if kind == CALL and is_object(data):
-                self._beside.append(data)
+            case OpaqueSeen(Opaque(kind, data)) if is_object(data):
+                return self._about(kind, data)
             case UsageSeen(usage):
                 self._usage = usage
             case Finish(reason):
@@ -136,6 +141,17 @@ class ReplyEncoder:
         if delta is None:
             return b""
         return (b"" if self._opened else self._open()) + self._delta(delta)
+
+    def _about(self, kind: str, data: JSONObject) -> bytes:
+        """What is said about the answer, or about a call to come."""
+        if kind == CALL:
+            self._beside.append(data)
+        elif kind == ANSWER:
+            self._begin_chunks_with(self._named | data)
+        elif kind == LOGPROBS and self._tells_logprobs:
+            choice = {"index": 0, "delta": {}, "logprobs": data, "finish_reason": None}
+            return (b"" if self._opened else self._open()) + self._chunk({"choices": [choice]})
+        return b""
 
     def _fail(self, failure: Failure) -> bytes:
         self._end()
@@ -185,6 +201,11 @@ def _input_of(arguments: str) -> str | None:
         return None
     given = value.get("input") if is_object(value) else None
     return given if isinstance(given, str) else None
+
+
+def _tells_logprobs(request: Request) -> bool:
+    """Beside tools a text may be taken apart, and what was said of the whole of it is no longer true."""
+    return not request.tools
 
 
 def _wants_usage(request: Request) -> bool:
@@ -255,13 +276,26 @@ def encode_reply(
             {
                 "index": 0,
                 "message": message,
-                "logprobs": None,
+                "logprobs": _logprobs(reply.opaque) if _tells_logprobs(request) else None,
                 "finish_reason": _finish_word(reply.finish_reason, called, legacy),
             }
         ],
         "usage": _usage(reply.usage),
     }
+    for part in reply.opaque:
+        if part.kind == ANSWER and is_object(part.data):
+            body |= part.data
     return to_wire(body | {"toolspeak": extension} if extension else body)
+
+
+def _logprobs(parts: Iterable[Opaque]) -> JSONObject | None:
+    """How likely the words of an answer were, put together from what came piece by piece."""
+    whole: JSONObject = {}
+    for part in parts:
+        for name, said in part.data.items() if part.kind == LOGPROBS and is_object(part.data) else ():
+            before: JSONValue = whole.get(name)
+            whole[name] = before + said if is_array(before) and is_array(said) else said
+    return whole or None
 
 
 def _carried(parts: Iterable[Opaque]) -> JSONObject:

@@ -25,8 +25,10 @@ from ..framing import PaddedTemplate, Template
 from ..reading import ReplyReader
 from .calls import Assembler, OpenCall
 from .chunks import (
+    ANSWER,
     CALL,
     CARRIED,
+    LOGPROBS,
     Choice,
     Chunk,
     Delta,
@@ -58,6 +60,7 @@ class ReplyDecoder(ReplyReader):
         self._continued: OpenCall | None = None
         self._index: JSONValue = None
         self._usage: Usage | None = None
+        self._answer: JSONObject = {}
         self._reason = ""
 
     @property
@@ -122,6 +125,8 @@ class ReplyDecoder(ReplyReader):
         if chunk.usage is not None or chunk.x_groq is not None:
             inner = chunk.x_groq.get("usage") if is_object(chunk.x_groq) else None
             self._usage = usage_from(chunk.usage) or usage_from(inner) or self._usage
+        if chunk.system_fingerprint is not None or chunk.service_tier is not None:
+            self._tell(chunk)
         for choice in chunk.choices or ():
             if self._index is None:
                 self._index = choice.index
@@ -130,6 +135,14 @@ class ReplyDecoder(ReplyReader):
             elif not self._over:
                 self._choice(choice, payload)
 
+    def _tell(self, chunk: Chunk) -> None:
+        """What a chunk says of its answer, where it was not said before."""
+        given = {"system_fingerprint": chunk.system_fingerprint, "service_tier": chunk.service_tier}
+        said = {**self._answer, **{name: value for name, value in given.items() if value is not None}}
+        if said != self._answer:
+            self._answer = said
+            self._emit(OpaqueSeen(Opaque(ANSWER, said)))
+
     def _choice(self, choice: Choice, payload: bytes) -> None:
         if choice.error:
             self._fail(failure_from(choice.error, body=payload))
@@ -137,6 +150,8 @@ class ReplyDecoder(ReplyReader):
         delta = choice.delta or choice.message
         if delta is not None:
             self._delta(delta)
+        if choice.logprobs:
+            self._emit(OpaqueSeen(Opaque(LOGPROBS, choice.logprobs)))
         if choice.usage is not None:
             self._usage = usage_from(choice.usage) or self._usage
         reason = choice.finish_reason
@@ -255,7 +270,7 @@ def _only_text(chunk: Chunk) -> tuple[JSONValue, bytes, str] | None:
     if chunk.usage is not None or chunk.x_groq is not None or not chunk.choices or len(chunk.choices) != 1:
         return None
     choice = chunk.choices[0]
-    if choice.delta is None or choice.finish_reason is not None or choice.usage is not None:
+    if choice.delta is None or choice.finish_reason is not None or choice.usage is not None or choice.logprobs:
         return None
     filled = [(name, value) for name in _FIELDS if (value := getattr(choice.delta, name))]
     if len(filled) != 1 or filled[0][0] not in _KEYS:
