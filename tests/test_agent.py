@@ -155,6 +155,26 @@ def test_twenty_calls_run_at_the_same_time_and_one_failure_loses_no_other():
     run(main())
 
 
+@pytest.mark.requirement("F4", "R-T11")
+def test_of_very_many_calls_some_run_at_a_time_and_all_in_the_end():
+    under_way: list[int] = []
+    most = 0
+
+    async def work(number: int) -> str:
+        """Work."""
+        nonlocal most
+        under_way.append(number)
+        most = max(most, len(under_way))
+        await asyncio.sleep(0)
+        under_way.remove(number)
+        return str(number)
+
+    upstream = model(calling(*(ToolCall("work", {"number": number}) for number in range(500))), "Done.")
+    result = run(agent(upstream, work).run("Work."))
+    assert [content(record) for record in result.rounds[0].calls] == [str(number) for number in range(500)]
+    assert most == 32
+
+
 @pytest.mark.requirement("F4")
 def test_calls_run_one_at_a_time_where_that_is_wanted():
     under_way: list[int] = []
@@ -228,6 +248,9 @@ class _Odd:
         (UsageError("not so", hint="do it otherwise"), "not so (do it otherwise)"),
         (asyncio.CancelledError(), "cancelled from inside"),
         ("a text", "gave a `str`"),
+        (ToolOutput(b"bytes"), "gave a `bytes` instead of a text"),  # type: ignore[arg-type]  # pyright: ignore
+        (ToolOutput("x", parts=["y"]), "gave a `list` instead of a tuple"),  # type: ignore[arg-type]  # pyright: ignore
+        (ToolOutput("x", parts=("y",)), "gave a `str` as a part"),  # type: ignore[arg-type]  # pyright: ignore
     ],
 )
 @pytest.mark.requirement("F4")

@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar, cast
 
-from ..core.model import JSONObject, Tool
+from ..core.model import JSONObject, Media, Opaque, Tool
 from ..errors import ToolDenied, ToolspeakError, ToolTimeout, UsageError
 from ..tools.approval import Answer as Consent
 from ..tools.approval import Approval, Question
@@ -19,7 +19,17 @@ from ..tools.base import CallContext, Executable, ToolOutput
 from ..tools.threads import in_thread
 from ..tools.wrappers import MOST_OUTPUT, ReadMore, Truncated, cut_short, is_sandboxed, is_untrusted
 
-__all__ = ["Approve", "Toolbox", "Toolboxes", "approval_of", "carried_out", "committed", "consented", "ended"]
+__all__ = [
+    "Approve",
+    "Toolbox",
+    "Toolboxes",
+    "approval_of",
+    "carried_out",
+    "committed",
+    "consented",
+    "ended",
+    "together",
+]
 
 T = TypeVar("T")
 
@@ -27,6 +37,9 @@ T = TypeVar("T")
 _GRACE = 5.0
 #: How much of what an exception says the model is told.
 _MOST_SAID = 500
+#: Calls of one round that run at the same time; others wait for their turn. A model may make two thousand, and each may
+#: be a thread and a sandbox.
+MOST_AT_ONCE = 32
 #: Sessions of one agent whose long results are kept.
 _MOST_SESSIONS = 16
 #: Tools that were left behind: somebody has to hold them until they end.
@@ -169,9 +182,40 @@ async def carried_out(
         return ToolOutput(_told(escaped.error), error=True)
     except Exception as error:
         return ToolOutput(_told(error), error=True)
+    wrong = _wrong(output)
+    return ToolOutput(f"the tool gave a `{type(wrong[0]).__name__}` {wrong[1]}", error=True) if wrong else output
+
+
+def _wrong(output: Any) -> tuple[Any, str] | None:
+    """What nobody could pass on, and where it stands: somebody else has written the tool."""
     if not isinstance(output, ToolOutput):
-        return ToolOutput(f"the tool gave a `{type(output).__name__}` instead of its output", error=True)
-    return output
+        return output, "instead of its output"
+    content, parts = cast("Any", output.content), cast("Any", output.parts)
+    if not isinstance(content, str):
+        return content, "instead of a text"
+    if not isinstance(parts, tuple):
+        return parts, "instead of a tuple of parts"
+    odd = [part for part in cast("tuple[Any, ...]", parts) if not isinstance(part, Media | Opaque)]
+    return (odd[0], "as a part of its output") if odd else None
+
+
+async def together(works: Sequence[Callable[[], Coroutine[Any, Any, T]]]) -> list[T]:
+    """What all of them give, in order: carried out at the same time, as far as that does no harm.
+
+    Where one breaks, and tools do not break, the others are ended.
+    """
+    turns = asyncio.Semaphore(MOST_AT_ONCE)
+
+    async def in_turn(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        async with turns:
+            return await work()
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(in_turn(work)) for work in works]
+    except BaseExceptionGroup as broken:
+        raise broken.exceptions[0] from None
+    return [task.result() for task in tasks]
 
 
 def _told(error: BaseException) -> str:

@@ -8,9 +8,10 @@ Below: `agent.calls`, `client`, `journal`, `core.rounds`.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import msgspec
@@ -39,7 +40,7 @@ from ..errors import ToolDenied, ToolspeakError, UpstreamTimeout
 from ..journal import Journal
 from ..tools.approval import Approval
 from ..tools.base import CallContext, Executable, call_key
-from .calls import Toolbox, carried_out, committed, consented, ended
+from .calls import Toolbox, carried_out, committed, consented, ended, together
 from .events import (
     AgentEvent,
     CallStarted,
@@ -205,7 +206,7 @@ class Work:
             if record.result is not None:
                 self._tell(ResultReady(record.call, record.result))
         if self._manner.parallel:
-            await _together(self._run(rounds, planned, execute) for planned in execute.calls)
+            await together([functools.partial(self._run, rounds, planned, execute) for planned in execute.calls])
         else:
             for planned in execute.calls:
                 await self._run(rounds, planned, execute)
@@ -254,16 +255,6 @@ class Work:
             self._loop.call_soon_threadsafe(self._tell, OutputPiece(planned.call.id, text))
 
         return CallContext(planned.call.id, call_key(self._journal.session, planned.key), tainted, emit)
-
-
-async def _together(coroutines: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """All at the same time. Where one breaks, and tools do not break, the others are ended."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            for coroutine in coroutines:
-                group.create_task(coroutine)
-    except BaseExceptionGroup as broken:
-        raise broken.exceptions[0] from None
 
 
 def _counted(number: int, what: str) -> str:

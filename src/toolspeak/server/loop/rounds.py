@@ -14,11 +14,12 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import msgspec
 
-from ...agent.calls import Toolbox, carried_out
+from ...agent.calls import Toolbox, carried_out, together
 from ...core.engine import Outcome
 from ...core.events import (
     CallArgs,
@@ -296,11 +297,9 @@ class LoopTurn:
         """All calls of a round at once; cancelling this cancels them."""
         began = time.monotonic()
         try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._ran(planned, action)) for planned in action.calls]
+            return tuple(await together([partial(self._ran, planned, action) for planned in action.calls]))
         finally:
             self.tooled += time.monotonic() - began
-        return tuple(task.result() for task in tasks)
 
     async def _ran(self, planned: Planned, action: Execute) -> Ran:
         call = planned.call
