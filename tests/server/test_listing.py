@@ -47,7 +47,7 @@ def names_from(answer: Any, protocol: str = "openai_chat") -> tuple[tuple[str, .
             "/v1/models?pageSize=1000",
             "x-goog-api-key",
         ),
-        ("ollama", {"models": [{"name": "a"}, {"name": "b/c"}]}, "/v1/api/tags", "authorization"),
+        ("ollama", {"models": [{"name": "a"}, {"name": "b/c"}]}, "/api/tags", "authorization"),
     ],
 )
 def test_each_protocol_tells_names_in_its_own_way(protocol: str, body: Any, line: str, key: str):
