@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import signal
 import subprocess
 import sys
@@ -41,6 +43,33 @@ def test_a_plain_command_does_not_outlive_the_program_that_was_killed(tmp_path: 
 @pytest.mark.system("bubblewrap")
 def test_without_a_guard_it_would(tmp_path: Path):
     assert left_over(tmp_path, "unguarded", ["once"]) == ["once"]
+
+
+SERVER = """
+import asyncio, sys
+from toolspeak.tools.mcp.config import McpServer
+from toolspeak.tools.mcp.stdio import Child, stdio
+
+async def main() -> None:
+    # It never looks at its input, and leaves a child behind.
+    server = McpServer("deaf", command="/bin/sh", args=("-c", 'sleep 90 & exec sleep 90 > "$0"', sys.argv[1]))
+    async with stdio(server, {}, Child()):
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+def test_an_mcp_server_that_hears_nothing_does_not_outlive_the_program_that_was_killed(tmp_path: Path):
+    pytest.importorskip("mcp", reason="the package mcp is not installed")
+    sign = tmp_path / "sign"
+    os.mkfifo(sign)
+    program = subprocess.Popen([sys.executable, "-c", SERVER, str(sign)])
+    with sign.open("rb") as reader:  # once the server has it open, too
+        program.kill()
+        program.wait(20)
+        assert select.select([reader], [], [], 20)[0]
+        assert reader.read() == b""
 
 
 def test_who_is_not_told_to_begin_does_not(tmp_path: Path):

@@ -17,8 +17,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import IO
 
-__all__ = ["WAITING", "Guard", "go_ahead", "waiting"]
+__all__ = ["WAITING", "WORD", "Guard", "go_ahead", "waiting"]
 
+#: What a command waits for.
+WORD = b"\n"
 #: For a shell: wait for a word, and leave when there is none.
 WAITING = "read -r _ || exit 0; "
 #: Reads byte by byte, so a second word stays for whom it is meant for.
@@ -36,9 +38,9 @@ def waiting(command: Sequence[str]) -> list[str]:
 
 
 def go_ahead(told: IO[bytes]) -> None:
-    """The word. Who has ended meanwhile does not hear it."""
+    """Say it. Who has ended meanwhile does not hear it."""
     with suppress(OSError, ValueError):
-        os.write(told.fileno(), b"\n")
+        os.write(told.fileno(), WORD)
 
 
 class Guard:

@@ -2,18 +2,21 @@
 
 The SDK's own way keeps a line of any length and passes errors on to our terminal; here a line has a limit, what is no
 message is passed over, and the last words on standard error are kept for whoever asks why it died. Above:
-`mcp.connection`. Below: `mcp.config`, the SDK's message types.
+`mcp.connection`. Below: `mcp.config`, `guards`, the SDK's message types.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import shutil
 import signal
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
+from ..guards import WORD, Guard, waiting
 from ..sandbox import environment
 from .config import McpServer
 
@@ -70,16 +73,26 @@ async def stdio(server: McpServer, variables: Mapping[str, str], child: Child) -
     """The two streams of messages, as the SDK wants them. Raises OSError if it cannot be started."""
     import anyio
 
-    process = await asyncio.create_subprocess_exec(
-        server.command,
-        *server.args,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=child_environment(server, variables),
-        cwd=server.cwd or None,
-        start_new_session=True,
-    )
+    env = child_environment(server, variables)
+    _check_program(server, env)
+    # A server that looks at its input ends with us; one that does not is ended.
+    guard = Guard()
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *waiting([server.command, *server.args]),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=env,
+            cwd=server.cwd or None,
+            start_new_session=True,
+        )
+    except BaseException:
+        guard.dismiss()
+        raise
+    assert process.stdin is not None
+    guard.watch(-process.pid)
+    process.stdin.write(WORD)
     incoming, read = anyio.create_memory_object_stream["SessionMessage | Exception"](0)
     write, outgoing = anyio.create_memory_object_stream["SessionMessage"](0)
     tasks = [
@@ -90,7 +103,10 @@ async def stdio(server: McpServer, variables: Mapping[str, str], child: Child) -
     try:
         yield read, write
     finally:
-        await _ended(process)
+        try:
+            await _ended(process)
+        finally:
+            guard.dismiss()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -99,6 +115,15 @@ async def stdio(server: McpServer, variables: Mapping[str, str], child: Child) -
         await asyncio.sleep(0)
         for stream in (incoming, read, write, outgoing):
             stream.close()
+
+
+def _check_program(server: McpServer, env: Mapping[str, str]) -> None:
+    """Raises OSError where there is nothing to start: a shell would say so in its own words."""
+    own = os.path.dirname(server.command)
+    path = os.path.join(server.cwd, server.command) if own else server.command
+    if shutil.which(path, path=env.get("PATH", os.defpath)) is None:
+        wrong = errno.EACCES if own and os.path.exists(path) else errno.ENOENT
+        raise OSError(wrong, os.strerror(wrong), server.command)
 
 
 async def _reading(
