@@ -13,6 +13,7 @@ import pytest
 
 import toolspeak as ts
 from tests.server.asgi import HELLO, Parrot, Team, ask, gateway, line, run
+from tests.server.test_keeping import written_to
 from toolspeak.config import Secret
 from toolspeak.core.model import Request, Usage
 from toolspeak.core.strategy import Settings
@@ -126,7 +127,7 @@ def test_what_was_refused_is_kept_too():
 @pytest.mark.requirement("R-T2")
 def test_no_key_is_in_what_is_kept_nor_in_what_is_written():
     written: list[Any] = []
-    keeper = Keeper(lambda identifier, model, told: written.append(told), lambda: [Secret("configured-canary")])
+    keeper = Keeper(written_to(written), lambda: [Secret("configured-canary")], gather=0.0)
     recorder = Recorder(further=keeper)
     desk = Desk(
         f"{CANARY} Bearer canary-1234 configured-canary",
@@ -234,21 +235,6 @@ def test_a_server_that_runs_is_found_by_its_owner_alone(tmp_path: Path):
     close_door(path)
     assert not path.exists()
     assert doors(tmp_path / "nowhere") == []
-
-
-def test_a_store_that_cannot_follow_loses_requests_and_says_so(caplog: pytest.LogCaptureFixture):
-    import threading
-
-    goes_on = threading.Event()
-    keeper = Keeper(lambda *told: (goes_on.wait(20), None)[1], tuple)
-    from tests.server.test_recorder import record
-
-    for _ in range(300):
-        keeper(Entry(record("a")))
-    goes_on.set()
-    keeper.settle()
-    assert keeper.dropped > 0
-    assert "were not recorded" in caplog.text
 
 
 def test_an_answer_without_an_upstream_is_no_record_of_a_call():

@@ -136,6 +136,8 @@ class App:
         if self._api is not None:
             await self._api.close()
         await self._gateway.close()
+        if self._recorder is not None:  # in a thread: it may wait for a database
+            await asyncio.to_thread(self._recorder.close)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind = scope["type"]

@@ -32,6 +32,7 @@ def upsert(
     )
 
 
-def insert_new(connection: sa.Connection, table: sa.Table, values: Mapping[str, Any]) -> sa.Executable:
-    """Insert a row; where there is one with this key, it stays."""
-    return _insert(connection, table).values(values).on_conflict_do_nothing()
+def insert_new(connection: sa.Connection, table: sa.Table, values: Mapping[str, Any] | None = None) -> sa.Executable:
+    """Insert a row, or those that it is carried out with; where there is one with this key, it stays."""
+    insert = _insert(connection, table)
+    return (insert.values(values) if values is not None else insert).on_conflict_do_nothing()

@@ -1,44 +1,124 @@
-"""Requests that are kept beyond memory, where the configuration says so: written to the store by a thread of their own.
+"""Requests that are kept beyond memory, where the configuration says so: handed to a process of their own.
 
-Nobody who is answered waits for it. Where the database cannot follow, what is too much is dropped, and the log says how
-much. Above: `toolspeak serve`. Below: `recorder`, `shown`, the store.
+To shape, clean and write a request takes longer than to answer a short one, so none of it is done in this process:
+entries are encoded as they come, and a thread gives those of half a second to the `scribe` at once. Nobody waits for
+that. Where the database cannot follow, what is too much is dropped, and the log says how much. Above:
+`toolspeak serve`. Below: `recorder`, `scribe`, the store.
 """
 
 from __future__ import annotations
 
 import logging
-import queue
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterable
 
+import msgspec
+
 from ...config import Config, Secret
-from ...core.model import JSONValue
 from ...errors import ToolspeakError
 from ...store import open_recordings
 from .recorder import Entry, Recorder
+from .scribe import Heard, Opening, Packed, sized
 
-__all__ = ["Keeper", "recorder_from"]
+__all__ = ["Keeper", "ScribeGone", "Subprocess", "recorder_from"]
 
 _log = logging.getLogger("toolspeak.server")
-#: Entries that wait to be written. Each may be a megabyte; a database that is this far behind will not catch up.
-_MOST_WAITING = 256
+#: What waits to be written, in bytes: a database that is this far behind will not catch up.
+_MOST_BYTES = 32 * 1024 * 1024
+#: Seconds in which entries gather: one handing over of many costs as much as that of one.
+_GATHER = 0.5
 #: Dropped entries between two lines in the log.
 _EVERY = 100
+#: Seconds until one that could not be started, or died, is tried again; and those for its last words at the end.
+_PAUSE, _LAST_WORDS = 5.0, 10.0
+
+
+class ScribeGone(ToolspeakError):
+    """The process that writes recordings has died."""
+
+
+class Subprocess:
+    """The scribe, as a process beside this one. It ends when nobody can hand it anything any more.
+
+    Args:
+        url: the store.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def write(self, batch: bytes) -> Heard:
+        """What it says of a batch, once that is written.
+
+        Raises:
+            ScribeGone: it says nothing.
+        """
+        try:
+            process = self._running()
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.write(batch)
+            process.stdin.flush()
+            return msgspec.json.decode(process.stdout.readline(), type=Heard)
+        except (OSError, msgspec.DecodeError) as error:
+            self.end()
+            raise ScribeGone(f"the process that writes recordings has ended: {error}") from None
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            # `-P`: nothing is imported from the working directory. A session of its own: what the terminal sends to all
+            # is not for it, since it still has to write then. The URL may hold a password, so it is no argument.
+            command = [sys.executable, "-P", "-m", "toolspeak.server.recording.scribe"]
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+            )
+            assert self._process.stdin is not None
+            self._process.stdin.write(sized(msgspec.msgpack.encode(Opening(self._url))))
+        return self._process
+
+    def end(self) -> None:
+        """Let it end; what was handed over is written."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        try:
+            process.communicate(timeout=_LAST_WORDS)
+        except (OSError, ValueError, subprocess.TimeoutExpired):
+            process.kill()
+            process.wait()
 
 
 class Keeper:
-    """Writes entries, one after the other.
+    """Hands entries over, many at once.
 
     Args:
-        keep: writes one: its id, its model, and everything about it.
+        write: has a batch written, and gives what is said of it.
         secrets: what must not be written.
+        end: what is done at the end.
     """
 
-    def __init__(self, keep: Callable[[str, str, JSONValue], None], secrets: Callable[[], Iterable[Secret]]) -> None:
-        self._keep = keep
+    def __init__(
+        self,
+        write: Callable[[bytes], Heard],
+        secrets: Callable[[], Iterable[Secret]],
+        end: Callable[[], None] = lambda: None,
+        gather: float = _GATHER,
+    ) -> None:
+        self._write = write
         self._secrets = secrets
-        self._waiting: queue.Queue[Entry] = queue.Queue(_MOST_WAITING)
+        self._end = end
+        self._gather = gather
+        self._waiting = Packed()
+        self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
+        self._some = threading.Event()
+        self._written = threading.Condition()
+        self._under_way = self._closing = False
+        #: Until when nothing is tried, after it was in vain.
+        self._until = 0.0
         self.dropped = 0
 
     def __call__(self, entry: Entry) -> None:
@@ -47,31 +127,68 @@ class Keeper:
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="toolspeak-recording", daemon=True)
             self._thread.start()
-        try:
-            self._waiting.put_nowait(entry)
-        except queue.Full:
-            self.dropped += 1
-            if self.dropped % _EVERY == 1:
-                _log.warning("%d requests were not recorded: the store cannot follow", self.dropped)
+        if self._waiting.size > _MOST_BYTES:
+            self._drop(1)
+            return
+        with self._lock:
+            # At once, while all of it is at hand: later it would take twice as long.
+            self._waiting.add(entry)
+        if not self._some.is_set():
+            self._some.set()
 
-    def settle(self) -> None:
-        """Wait until everything is written."""
-        self._waiting.join()
+    def settle(self, seconds: float | None = None) -> bool:
+        """Wait until everything is written; whether it is."""
+        with self._written:
+            return self._written.wait_for(lambda: not self._waiting and not self._under_way, seconds)
+
+    def close(self) -> None:
+        """Write what is left, and end."""
+        self._closing = True
+        self._some.set()
+        if self._thread is not None:
+            self._thread.join(_LAST_WORDS)
+        self._end()
 
     def _work(self) -> None:
-        from .shown import whole  # it reads answers once more, with all dialects
+        while not self._closing or self._waiting:
+            self._some.wait()
+            if not self._closing:
+                time.sleep(self._gather)
+            # In this order: what comes in between is seen the next time.
+            self._some.clear()
+            while batch := self._taken():
+                try:
+                    self._hand_over(batch)
+                except Exception:
+                    _log.exception("%d requests could not be recorded", len(batch))
+            self._under_way = False
+            with self._written:
+                self._written.notify_all()
 
-        while True:
-            entry = self._waiting.get()
-            try:
-                told = whole(entry, [secret.reveal() for secret in self._secrets()])
-                self._keep(entry.record.id, entry.record.model, told)
-            except ToolspeakError as error:
-                _log.warning("a request could not be recorded: %s", error)
-            except Exception:
-                _log.exception("a request could not be recorded")
-            finally:
-                self._waiting.task_done()
+    def _taken(self) -> Packed:
+        self._under_way = True
+        with self._lock:
+            batch, self._waiting = self._waiting, Packed()
+        return batch
+
+    def _hand_over(self, batch: Packed) -> None:
+        count = len(batch)
+        if time.monotonic() < self._until:
+            self._drop(count)
+            return
+        try:
+            heard = self._write(batch.whole([secret.reveal() for secret in self._secrets()]))
+        except ScribeGone as error:
+            _log.warning("%d requests were not recorded: %s", count, error)
+            self._until = time.monotonic() + _PAUSE
+            return
+        if heard.problem:
+            _log.warning("%d requests could not be recorded: %s", count - heard.kept, heard.problem)
+
+    def _drop(self, count: int) -> None:
+        before, self.dropped = self.dropped, self.dropped + count
+        if before // _EVERY != self.dropped // _EVERY or not before:
+            _log.warning("%d requests were not recorded: the store cannot follow", self.dropped)
 
 
 def recorder_from(config: Config, secrets: Callable[[], Iterable[Secret]]) -> Recorder | None:
@@ -84,4 +201,6 @@ def recorder_from(config: Config, secrets: Callable[[], Iterable[Secret]]) -> Re
         return None
     if config.record == "memory":
         return Recorder()
-    return Recorder(further=Keeper(open_recordings(config.store).add, secrets))
+    open_recordings(config.store)  # so that who starts the server hears of it, and the tables are there
+    scribe = Subprocess(config.store)
+    return Recorder(further=Keeper(scribe.write, secrets, scribe.end))

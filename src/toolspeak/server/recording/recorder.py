@@ -186,6 +186,12 @@ class Recorder:
             self._bytes -= self._entries.popitem(last=False)[1][1]
         return entry
 
+    def close(self) -> None:
+        """Let what keeps entries further come to its end; it may take some seconds."""
+        close = getattr(self._further, "close", None)
+        if close is not None:
+            close()
+
     def find(self, identifier: str) -> Entry | None:
         """The entry of that id. Whose it is, is for the caller to look at."""
         found = self._entries.get(identifier)

@@ -1,0 +1,198 @@
+"""The process that writes recordings: entries in, as the server keeps them; shaped, cleaned and written to the store.
+
+Started by `keeping`, beside each process that answers, so that none of this takes time from clients. Its input is
+frames: four bytes of length, then a letter and what it stands for. A batch is its entries, and an end that says what
+must not be written; about each it says one line of JSON. It ends with its input.
+Above: `keeping`. Below: `faces`, `shown`, the store.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any, BinaryIO
+
+import msgspec
+
+from ...config import Secret
+from ...core.model import JSONObject, JSONValue
+from ...errors import ToolspeakError
+from ..faces import face
+from ..limits import read_object
+from .recorder import Entry
+
+__all__ = ["Batch", "Heard", "Opening", "Packed", "batches", "main", "sized", "worked"]
+
+_SIZE = struct.Struct(">I")
+#: What frames hold, by their letters.
+_ENTRY, _SHAPED, _END = b"e", b"j", b"."
+#: Notes of requests whose tools do not stand in their body.
+_RECALLED = frozenset({"tools_recalled", "tools_guessed"})
+#: Who answers clients comes first, where there are not enough cores for both.
+_NICENESS = 5
+
+#: What is written of one request: its id, its model, and everything about it.
+Written = tuple[str, str, JSONValue]
+
+
+class Opening(msgspec.Struct, frozen=True):
+    """The first frame: where to write."""
+
+    url: str
+
+
+class Batch(msgspec.Struct):
+    """What is to be written: entries, and what could only be handed over as the JSON text that is written."""
+
+    secrets: list[str] = []
+    entries: list[bytes] = []
+    shaped: list[bytes] = []
+
+
+class Heard(msgspec.Struct, frozen=True):
+    """How many of a batch are kept, and why others are not."""
+
+    kept: int
+    problem: str = ""
+
+
+def _revealed(value: Any) -> Any:
+    """The one kind of value in an entry that is not plain."""
+    if isinstance(value, Secret):
+        return value.reveal()
+    raise NotImplementedError
+
+
+_encoder = msgspec.msgpack.Encoder(enc_hook=_revealed)
+_entries = msgspec.msgpack.Decoder(Entry, dec_hook=lambda kind, value: Secret(value))
+
+
+class Packed:
+    """A batch that grows. What cannot be encoded waits as it is, and is shaped before it is handed over."""
+
+    def __init__(self) -> None:
+        self._encoded: list[bytes] = []
+        self._odd: list[Entry] = []
+        #: In bytes, as far as it is encoded.
+        self.size = 0
+
+    def __len__(self) -> int:
+        return len(self._encoded) + len(self._odd)
+
+    def add(self, entry: Entry) -> None:
+        """One more."""
+        try:
+            encoded = _encoder.encode(_without_what_is_twice(entry))
+        except (ValueError, OverflowError, TypeError):  # half a character, or a number beyond 64 bits
+            self._odd.append(entry)
+            return
+        self._encoded.append(encoded)
+        self.size += len(encoded)
+
+    def whole(self, secrets: list[str]) -> bytes:
+        """The batch as it is handed over."""
+        pieces: list[bytes] = []
+        for encoded in self._encoded:
+            pieces += (_SIZE.pack(len(encoded) + 1), _ENTRY, encoded)
+        pieces += (sized(_SHAPED + json.dumps(_shown(entry, secrets)).encode()) for entry in self._odd)
+        return b"".join([*pieces, sized(_END + msgspec.json.encode(secrets))])
+
+
+def _shown(entry: Entry, secrets: list[str]) -> JSONObject:
+    from .shown import whole  # it reads answers once more, with all dialects
+
+    return whole(entry, secrets)
+
+
+def _without_what_is_twice(entry: Entry) -> Entry:
+    """Tools that stand in the body are read from there: to encode them once more is most of the work."""
+    asked = entry.asked
+    if asked is None or not asked.tools or b"tools" not in entry.body:
+        return entry
+    recalled = any(note.code in _RECALLED for note in entry.record.notes)
+    return entry if recalled else msgspec.structs.replace(entry, asked=None)
+
+
+def _with_tools(entry: Entry) -> Entry:
+    """The entry with the request that its body means."""
+    if entry.asked is not None or not entry.body:
+        return entry
+    try:
+        asked = face(entry.record.face).decode(read_object(entry.body), **entry.fields)
+    except ToolspeakError:  # it was refused for that
+        return entry
+    return msgspec.structs.replace(entry, asked=asked)
+
+
+def sized(frame: bytes) -> bytes:
+    """A frame with its length before it."""
+    return _SIZE.pack(len(frame)) + frame
+
+
+def batches(source: BinaryIO) -> Iterator[Batch]:
+    """Whole batches, to the end."""
+    batch = Batch()
+    for frame in _frames(source):
+        match frame[:1]:
+            case b"e":
+                batch.entries.append(frame[1:])
+            case b"j":
+                batch.shaped.append(frame[1:])
+            case _:
+                batch.secrets = msgspec.json.decode(frame[1:])
+                yield batch
+                batch = Batch()
+
+
+def _frames(source: BinaryIO) -> Iterator[bytes]:
+    """Frames to the end; half of one is none."""
+    while len(head := source.read(_SIZE.size)) == _SIZE.size:
+        (length,) = _SIZE.unpack(head)
+        if len(frame := source.read(length)) < length:
+            return
+        yield frame
+
+
+def worked(batch: Batch, keep: Callable[[Iterable[Written]], None]) -> Heard:
+    """Write a batch, and say what came of it. One request that cannot be shaped spoils no other."""
+    rows: list[Written] = []
+    problems: list[str] = []
+    for data in batch.entries:
+        try:
+            entry = _with_tools(_entries.decode(data))
+            rows.append((entry.record.id, entry.record.model, _shown(entry, batch.secrets)))
+        except Exception as error:  # a mistake of ours; who handed it over logs it
+            problems.append(f"{type(error).__name__}: {error}")
+    for text in batch.shaped:
+        told: JSONObject = msgspec.json.decode(text)
+        rows.append((told["id"], told["model"], told))
+    try:
+        keep(rows)
+    except ToolspeakError as error:
+        return Heard(0, str(error))
+    return Heard(len(rows), problems[0] if problems else "")
+
+
+def main(source: BinaryIO, told: BinaryIO) -> None:
+    """Write what comes, to its end."""
+    from ...store import open_recordings
+
+    opening = next(_frames(source), None)
+    if opening is None:
+        return
+    recordings = open_recordings(msgspec.msgpack.decode(opening, type=Opening).url)
+    for batch in batches(source):
+        heard = worked(batch, recordings.add_all)
+        told.write(msgspec.json.encode(heard) + b"\n")
+        told.flush()
+
+
+if __name__ == "__main__":
+    with suppress(AttributeError, OSError):  # not every system has this
+        os.nice(_NICENESS)
+    with suppress(BrokenPipeError, KeyboardInterrupt):
+        main(sys.stdin.buffer, sys.stdout.buffer)

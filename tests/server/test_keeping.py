@@ -1,0 +1,240 @@
+"""Requests that are kept beyond memory: handed over by one process, written by another."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import toolspeak as ts
+from tests.server.test_recorder import record
+from toolspeak.config import Secret, load
+from toolspeak.core.model import Note, Request, Tool, Usage
+from toolspeak.core.turns.trace import AttemptTrace, Trace
+from toolspeak.errors import StoreError
+from toolspeak.server.exchange import Record
+from toolspeak.server.recording import keeping
+from toolspeak.server.recording.keeping import Keeper, ScribeGone, Subprocess, recorder_from
+from toolspeak.server.recording.recorder import Entry, Recorder
+from toolspeak.server.recording.scribe import Batch, Heard, Opening, Packed, batches, main, sized, worked
+from toolspeak.server.recording.shown import whole
+from toolspeak.store import open_recordings
+
+
+def one_batch(data: bytes) -> Batch:
+    (batch,) = batches(io.BytesIO(data))
+    return batch
+
+
+def written_to(kept: list[Any]) -> Callable[[bytes], Heard]:
+    """What writes batches into a list, in this process."""
+    return lambda data: worked(one_batch(data), lambda rows: kept.extend(told for _, _, told in rows))
+
+
+def packed(*entries: Entry) -> bytes:
+    batch = Packed()
+    for entry in entries:
+        batch.add(entry)
+    return batch.whole([])
+
+
+def entry_with(raw: str, identifier: str = "one") -> Entry:
+    attempt = AttemptTrace("inline", Request("m", ()), raw, "", (), (), "stop", Usage())
+    trace = Trace("inline", "rule", "why", (attempt,))
+    return Entry(
+        Record(identifier, "openai_chat", "m", "inline", 1, (), "", trace),
+        body=b'{"model":"m"}',
+        secrets=(Secret("sk-own-canary"),),
+    )
+
+
+@pytest.mark.requirement("H3", "R-T2")
+def test_what_is_written_is_what_would_be_shown():
+    kept: list[Any] = []
+    keeper = Keeper(written_to(kept), lambda: [Secret("configured-canary")], gather=0.0)
+    entry = entry_with("Hello configured-canary, sk-own-canary.")
+    keeper(entry)
+    assert keeper.settle(20)
+    assert kept == [whole(entry, ["configured-canary"])]
+    assert "canary" not in str(kept)
+
+
+@pytest.mark.parametrize(("raw", "fields"), [("half \ud800 of a pair", {}), ("plain", {"n": 2**70})])
+def test_what_cannot_be_handed_over_as_it_is_is_shaped_first(raw: str, fields: dict[str, int]):
+    kept: list[Any] = []
+    keeper = Keeper(written_to(kept), tuple, gather=0.0)
+    keeper(msgspec.structs.replace(entry_with(raw), fields=fields))
+    assert keeper.settle(20)
+    assert [told["id"] for told in kept] == ["one"]
+
+
+@pytest.mark.parametrize("notes", [(), (Note("tools_recalled"),)])
+@pytest.mark.parametrize("body", [b'{"model":"m","messages":[],"tools":[TOOL]}', b'{"model":"m","messages":[]}', b"no"])
+def test_candidates_are_marked_by_the_tools_of_then(notes: tuple[Note, ...], body: bytes):
+    tool = b'{"type":"function","function":{"name":"clock","parameters":{"type":"object"}}}'
+    raw = '<tool_call>{"name": "clock", "arguments": {}}</tool_call>'
+    found = ts.parse(raw, tools=[json.loads(tool)]).candidates
+    entry = entry_with(raw)
+    (attempt,) = entry.record.trace.attempts
+    trace = Trace("inline", "", "", (msgspec.structs.replace(attempt, candidates=found),), policy="standard")
+    asked = Request("m", (), (Tool("clock", parameters={"type": "object"}),)) if body != b"no" else None
+    made = msgspec.structs.replace(entry.record, trace=trace, notes=notes)
+    entry = msgspec.structs.replace(entry, record=made, body=body.replace(b"TOOL", tool), asked=asked)
+    kept: list[Any] = []
+    worked(one_batch(packed(entry)), lambda rows: kept.extend(told for _, _, told in rows))
+    assert kept == [whole(entry)]
+    assert kept[0]["trace"]["attempts"][0]["marks"]
+
+
+def test_those_that_come_while_others_are_written_go_together():
+    entered, goes_on = threading.Event(), threading.Event()
+    sizes: list[int] = []
+
+    def write(data: bytes) -> Heard:
+        sizes.append(len(one_batch(data).entries))
+        entered.set()
+        goes_on.wait(20)
+        return Heard(sizes[-1])
+
+    keeper = Keeper(write, tuple, gather=0.0)
+    keeper(entry_with("first"))
+    assert entered.wait(20)
+    for number in range(300):
+        keeper(entry_with("more", str(number)))
+    goes_on.set()
+    assert keeper.settle(20)
+    assert sizes == [1, 300]
+    keeper.close()
+
+
+def test_a_store_that_cannot_follow_loses_requests_and_says_so(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(keeping, "_MOST_BYTES", 1000)
+    goes_on = threading.Event()
+    keeper = Keeper(lambda data: (goes_on.wait(20), Heard(1))[1], tuple, gather=0.0)
+    for _ in range(300):
+        keeper(Entry(record("a")))
+    goes_on.set()
+    assert keeper.settle(20)
+    before = keeper.dropped
+    assert before >= 270
+    assert "were not recorded" in caplog.text
+    keeper(entry_with("x"))  # there is room again
+    assert keeper.settle(20)
+    assert keeper.dropped == before
+
+
+def test_a_scribe_that_is_gone_is_told_of_and_not_tried_at_once(caplog: pytest.LogCaptureFixture):
+    tries: list[int] = []
+
+    def write(data: bytes) -> Heard:
+        tries.append(1)
+        raise ScribeGone("it has ended")
+
+    keeper = Keeper(write, tuple, gather=0.0)
+    for _ in range(2):
+        keeper(entry_with("a"))
+        assert keeper.settle(20)
+    assert (len(tries), keeper.dropped) == (1, 1)
+    assert "1 requests were not recorded: it has ended" in caplog.text
+
+
+def test_what_the_scribe_could_not_write_and_what_we_did_wrong_is_logged(caplog: pytest.LogCaptureFixture):
+    answers = iter([Heard(0, "the disk is full")])
+    keeper = Keeper(lambda data: next(answers), tuple, gather=0.0)
+    for _ in range(2):
+        keeper(entry_with("a"))
+        assert keeper.settle(20)
+    assert "could not be recorded: the disk is full" in caplog.text
+    assert "StopIteration" in caplog.text
+
+
+def test_what_is_left_is_written_at_the_end():
+    kept: list[Any] = []
+    ended: list[bool] = []
+    keeper = Keeper(written_to(kept), tuple, lambda: ended.append(True), gather=0.0)
+    recorder = Recorder(further=keeper)
+    for number in range(5):
+        recorder.add(entry_with("a", str(number)))
+    recorder.close()
+    assert ([told["id"] for told in kept], ended) == ([*"01234"], [True])
+    Keeper(written_to(kept), tuple).close()  # one that has kept nothing
+    Recorder().close()
+
+
+# ---- the scribe
+
+
+def test_one_that_cannot_be_read_spoils_no_other():
+    rows: list[Any] = []
+    batch = one_batch(packed(entry_with("a")))
+    batch.entries.insert(0, msgspec.msgpack.encode({"record": 5}))
+    heard = worked(batch, rows.extend)
+    assert heard.kept == len(rows) == 1
+    assert "ValidationError" in heard.problem
+
+
+def test_a_store_that_refuses_is_told_of():
+    def refuse(rows: Any) -> None:
+        raise StoreError("it is away")
+
+    assert worked(one_batch(packed(entry_with("a"))), refuse) == Heard(0, "it is away")
+
+
+def test_it_writes_to_the_end_of_its_input_and_half_a_frame_is_none(tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/store.db"
+    batch = packed(*(entry_with("a", each) for each in "xyz"))
+    opening = sized(msgspec.msgpack.encode(Opening(url)))
+    said = io.BytesIO()
+    main(io.BytesIO(opening + batch + batch[:-1]), said)
+    assert said.getvalue() == b'{"kept":3,"problem":""}\n'
+    assert open_recordings(url).find("x")["id"] == "x"
+    assert open_recordings(url).last()["id"] == "z"  # the last of those that were written together
+    main(io.BytesIO(b""), said)  # nobody has said where to
+
+
+@pytest.mark.requirement("H3")
+def test_a_process_of_its_own_writes_and_ends_with_its_input(tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/store.db"
+    scribe = Subprocess(url)
+    keeper = Keeper(scribe.write, lambda: [Secret("configured-canary")], scribe.end, gather=0.0)
+    keeper(entry_with("Hello configured-canary.", "first"))
+    assert keeper.settle(60)
+    keeper(entry_with("Hello.", "second"))
+    keeper.close()
+    recordings = open_recordings(url)
+    assert recordings.find("first")["trace"]["attempts"][0]["raw"] == "Hello ***."
+    assert recordings.last()["id"] == "second"
+    scribe.end()  # which it has
+
+
+def test_a_process_that_dies_is_told_of_and_another_one_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    scribe = Subprocess(f"sqlite:///{tmp_path}/store.db")
+    batch = packed()
+    assert scribe.write(batch) == Heard(0)
+    process = scribe._process  # pyright: ignore[reportPrivateUsage]
+    assert process is not None
+    process.kill()
+    with pytest.raises(ScribeGone):
+        scribe.write(batch)
+    assert process.returncode is not None
+    assert scribe.write(batch) == Heard(0)
+    scribe.end()
+    monkeypatch.setattr(keeping.sys, "executable", str(tmp_path / "nothing"))
+    with pytest.raises(ScribeGone):
+        scribe.write(batch)
+
+
+@pytest.mark.parametrize(("record", "keeps"), [("off", None), ("memory", Recorder), ("store", Recorder)])
+def test_the_configuration_says_what_is_kept(tmp_path: Path, record: str, keeps: type | None):
+    flags = {"record": record, "store": f"sqlite:///{tmp_path}/store.db"}
+    made = recorder_from(load(flags), tuple)
+    assert (type(made) if made is not None else None) is keeps
+    assert (tmp_path / "store.db").exists() is (record == "store")
