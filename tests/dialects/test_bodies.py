@@ -105,7 +105,8 @@ def test_a_text_that_flows_goes_out_chunk_by_chunk():
         ('{"path": "a', True),
         ("{", False),
         ('{"n": "4', True),
-        ('{"path": \'a', False),
+        ('{"path": \'a', True),
+        ("{'pa", False),
         ('{"path": "a", "n": 1', False),
     ],
 )

@@ -357,10 +357,26 @@ def test_a_value_ends_where_another_tag_makes_that_clear(case: Case):
 @pytest.mark.requirement("B8", "B11")
 def test_a_text_flows_while_it_is_written():
     scanner = Scanner(TOOLS)
-    assert scanner.feed("<function=save><parameter=text>one ")[-1] == CallArgs(0, '{"text":"one ')
+    assert scanner.feed("<function=save><parameter=text>\none ")[-1] == CallArgs(0, '{"text":"one ')
     assert scanner.feed('two "x"') == [CallArgs(0, 'two \\"x\\"')]
     assert scanner.feed("\n") == []  # the last line break may belong to the tag
     assert scanner.feed("three") == [CallArgs(0, "\\nthree")]
+    assert scanner.feed(" &amp") == [CallArgs(0, " ")]
+    assert scanner.feed("; <b>x &lt;") == [CallArgs(0, "& <b>x <")]
+    assert scanner.feed("\n  ") == []
+    assert scanner.feed("<b>\n") == [CallArgs(0, "\\n  <b>")]
+    assert scanner.feed("a]") == [CallArgs(0, "\\na")]
+    assert scanner.feed("</para") == [CallArgs(0, "]")]
+    assert scanner.feed("meter>") == [CallArgs(0, '"')]
+
+
+@pytest.mark.requirement("B8", "B11")
+def test_a_line_break_in_a_text_on_the_line_of_its_tag_flows_at_once():
+    scanner = Scanner(TOOLS)
+    scanner.feed("<function=save><parameter=text>one")
+    assert scanner.feed("\n") == [CallArgs(0, "\\n")]
+    assert scanner.feed("a\n") == [CallArgs(0, "a\\n")]
+    assert scanner.feed("</parameter>") == [CallArgs(0, '"')]
 
 
 @pytest.mark.requirement("B8", "B11")

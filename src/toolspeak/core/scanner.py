@@ -92,6 +92,8 @@ class Scanner(Standing):
             return [event] if event is not None else self._keep(chunk)
         text = self._unread + chunk
         if len(text) <= run.left:
+            if run.read is not None:
+                return self._read_on(run, text)
             if run.accepts(text) is not None:
                 return self._pass(run, text, "")
             sure = run.sure(text)
@@ -109,6 +111,20 @@ class Scanner(Standing):
             text = replace_surrogates(text)
             self._mended = True
         return self._process(text, False)
+
+    def _read_on(self, run: Run, text: str) -> list[Event]:
+        """The short way through what the run can read itself; what ends it is read the long way."""
+        assert run.read is not None
+        event, end, waits = run.read(text)
+        run.left -= end
+        events: list[Event] = [event] if event is not None else self._keep(text[:end])
+        rest = text[end:]
+        if waits or not rest:
+            self._unread = rest
+            return events
+        self._run = None
+        run.end()
+        return events + self._feed(rest)
 
     def _pass(self, run: Run, text: str, rest: str) -> list[Event]:
         """The short way: `text` needs no reading, `rest` waits for what follows it."""

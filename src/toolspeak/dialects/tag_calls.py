@@ -26,6 +26,7 @@ from .tag_names import (
     CDATA_END,
     CONTAINER_TAGS,
     KEY_ATTRIBUTES,
+    LONE_NAME_TAGS,
     NAME_ATTRIBUTES,
     NAME_TAGS,
     NOISE,
@@ -135,6 +136,8 @@ class TagCalls(Body):
         name = self.name_in(tag)
         if name:
             self._take(name, hold=tag.kind != "self")
+        elif self._names(tag):
+            self._phase = self._name_text
         elif self.context.desk.knows(tag.name) or not self._is_reserved(tag):
             self._take_tag(tag)
         elif tag.name in NAME_TAGS:
@@ -151,6 +154,10 @@ class TagCalls(Body):
         for key, text in tag.attributes.items():
             if not (named and key in NAME_ATTRIBUTES):
                 self._values[key] = value_of(text, self._place.schema, key, "", True)
+
+    def _names(self, tag: Tag) -> bool:
+        """Whether the tag can only hold the name: in a block it does, whatever the tools are called."""
+        return tag.name in LONE_NAME_TAGS and tag.kind == "open" and not (self._lone or tag.attributes)
 
     @staticmethod
     def _is_reserved(tag: Tag) -> bool:

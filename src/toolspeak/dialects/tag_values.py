@@ -22,7 +22,7 @@ from ..core.reading.builder import CallBuilder
 from ..core.reading.literals import escape_text
 from ..core.reading.markup import MORE, TAG_HEAD, Tag, lex_name, lex_tag, read_head, unescape
 from ..core.reading.quotes import LOOKAHEAD
-from ..core.reading.seam import MAX_WAIT, Run
+from ..core.reading.seam import Run, takes_nothing
 from ..core.schema import ArgumentSchema
 from .bodies import Steps
 from .tag_names import CALL_ENDS, CALL_TAGS, CDATA, CDATA_END, NOISE, PARAMETER_TAGS
@@ -30,15 +30,24 @@ from .values import value_of
 
 __all__ = ["TagValue", "ValuePlace"]
 
-#: Where a flowing value must be looked at; a line break matters only before a tag.
-_INTERRUPT = re.compile(
-    rf"((?=<(?:[!A-Za-z|｜]|/[\s\w|｜]|/?\Z)){TAG_HEAD})|&(?=[#a-zA-Z]|\Z)|\](?=<|\Z)|\r\Z"
-    r"|\r?\n(?=[ \t]*+(?:<[/!A-Za-z|｜]|<?\Z))|[\ud800-\udfff]"
-).search
-_NOT_PLAIN = re.compile(r"[<&\]\r\n\ud800-\udfff]").search
-#: Lines without marks, for which one look is enough.
-_CHARS = r"[^<&\]\r\n\ud800-\udfff]*+"
-_PLAIN = re.compile(rf"{_CHARS}(?:(?:\r?\n(?=[ \t]*+[^ \t<])|\](?=[^<])){_CHARS})*+").fullmatch
+Search: TypeAlias = Callable[..., re.Match[str] | None]
+
+#: Where a flowing value must be looked at.
+_INTERRUPTS = rf"((?=<(?:[!A-Za-z|｜]|/[\s\w|｜]|/?\Z)){TAG_HEAD})|&(?=[#a-zA-Z]|\Z)|\](?=<|\Z)|[\ud800-\udfff]"
+#: Where that, seen from the first character, may be in a chunk.
+_STOPS = r"(?<=<)(?![^/!A-Za-z|｜])|(?<=&)(?![^#a-zA-Z])|(?<=\])(?![^<])"
+#: Both, for a value on the line of its tags, and for one on lines of its own: there the last line break is not its own.
+#: The second pattern begins with a set of characters, for the sake of speed.
+_INLINE: tuple[Search, Search] = (
+    re.compile(_INTERRUPTS).search,
+    re.compile(rf"[<&\]\ud800-\udfff](?:{_STOPS}|(?<![<&\]]))").search,
+)
+_ON_LINES: tuple[Search, Search] = (
+    re.compile(rf"{_INTERRUPTS}|\r\Z|\r?\n(?=[ \t]*+(?:<[/!A-Za-z|｜]|<?\Z))").search,
+    re.compile(rf"[<&\]\r\n\ud800-\udfff](?:(?<=\n)(?![ \t]*+[^ \t<])|{_STOPS}|(?<![\n<&\]]))").search,
+)
+#: The value is over here.
+_ENDED = -2
 #: Where a value that is held must be.
 _TAG = re.compile(rf"({TAG_HEAD})|[\ud800-\udfff]").search
 _NO_TEXT = re.compile(r"[<\ud800-\udfff]").search
@@ -47,9 +56,6 @@ _ENTITY_BEGUN = re.compile(r"&#?\w{0,8}").fullmatch
 _ENTITY = Note("entity")
 #: So many different tags in one value are remembered; a text with more is made up.
 _MAX_PASSED = 1024
-
-
-Search: TypeAlias = Callable[..., re.Match[str] | None]
 
 
 class ValuePlace(msgspec.Struct):
@@ -93,10 +99,12 @@ class TagValue(Steps):
         self._closer = closer
         self._typed = typed
         self._own_line = False
+        self._search, self._stops = _ON_LINES
         self._quoted: Counter[str] = Counter()  # tags of quoted calls that are still open
         self._quoted_calls = 0  # how many of them carry a call
         self._passed: set[str] = set()  # beginnings of tags that mean nothing here
         self._text: list[str] = []
+        self._sink: list[str] | None = None  # takes what is said, while a run reads
         self._phase: Callable[[str, int, bool], int] = self._lead if flows else self._hold
 
     def _step(self, buf: str, pos: int, final: bool) -> int:
@@ -105,7 +113,7 @@ class TagValue(Steps):
     def run(self, room: int, grow: Callable[[int], None]) -> Run | None:
         """The shortcut through a value that flows, for `room` characters at most."""
         if self._phase == self._hold:
-            return Run(self._passes(_TAG), self._text.append, room, _sure, grow, _NO_TEXT, silent=True)
+            return Run(takes_nothing, self._text.append, room, str, grow, _NO_TEXT, True, self._read_held)
         builder = self._place.builder
         arguments = builder.arguments
         if self._phase != self._flow or arguments is None:
@@ -119,15 +127,60 @@ class TagValue(Steps):
             keep(fragment)
             return CallArgs(index, fragment) if live else None
 
-        return Run(self._passes(_INTERRUPT), pass_on, room, _sure, grow, _NOT_PLAIN, silent=not live)
+        def read(text: str) -> tuple[CallArgs | None, int, bool]:
+            plain = self._next_interrupt(self._search, text, 0)
+            size = len(text)
+            if plain == size:
+                return pass_on(text), plain, False
+            if text[plain] in "\r\n" and size - plain < LOOKAHEAD and text[plain:].isspace():
+                return (pass_on(text[:plain]) if plain else None), plain, True  # a tag may follow this line
+            sink = self._sink = [escape_text(text[:plain])]
+            end, waits = self._read_flowing(text, plain)
+            self._sink = None
+            fragment = "".join(sink)
+            if fragment:
+                keep(fragment)
+            return (CallArgs(index, fragment) if live and fragment else None), end, waits
 
-    def _passes(self, search: Search) -> Callable[[str], object | None]:
-        """The question whether nothing in a chunk must be looked at: an answer that is not None is a yes."""
+        return Run(takes_nothing, pass_on, room, str, grow, self._stops, not live, read)
 
-        def passes(chunk: str) -> object | None:
-            return _PLAIN(chunk) or (chunk if self._next_interrupt(search, chunk, 0) == len(chunk) else None)
+    def _read_flowing(self, text: str, pos: int) -> tuple[int, bool]:
+        """Say as much of a chunk as belongs to the value: how much that is, and whether the rest needs more text."""
+        end = len(text)
+        while pos < end:
+            char = text[pos]
+            if char == "<":
+                new = self._pass_tag(text, pos)
+                if new > pos:
+                    self._say("<", new)
+            elif char in self._INTERRUPTS and not text.startswith(NOISE, pos):
+                new = self._INTERRUPTS[char](self, text, pos, False)
+            else:
+                return pos, False
+            if new < 0:
+                return pos, new == MORE
+            pos = self._next_interrupt(self._search, text, new)
+            self._say(text[new:pos], pos)
+        return pos, False
 
-        return passes
+    def _read_held(self, text: str) -> tuple[None, int, bool]:
+        """Keep as much of a chunk as belongs to the value: how much that is, and whether the rest needs more text."""
+        pos, end, new = 0, len(text), 0
+        while pos < end and new >= 0:
+            plain = self._next_interrupt(_TAG, text, pos)
+            new = plain + 1 if plain == end else self._pass_tag(text, plain) if text[plain] == "<" else _ENDED
+            pos = plain if new < 0 else min(new, end)
+        self._text.append(text[:pos])
+        return None, pos, new == MORE
+
+    def _pass_tag(self, text: str, pos: int) -> int:
+        """Behind the bracket of a tag that is text; MORE, or that the value is over, or that CDATA begins."""
+        if text.startswith("<!", pos):
+            return _ENDED
+        tag = self._ends(text, pos, False)
+        if tag is None:
+            return self._text_tag(text, pos, False)
+        return MORE if tag == MORE else _ENDED
 
     # ---- what ends a value
 
@@ -205,6 +258,7 @@ class TagValue(Steps):
             self._phase = self._hold
             return pos
         self._own_line = rest.startswith(("\n", "\r\n"))
+        self._search, self._stops = _ON_LINES if self._own_line or self._place.markup else _INLINE
         self._begin_string()
         return at + (0 if not self._own_line else 2 if rest[0] == "\r" else 1)
 
@@ -219,11 +273,14 @@ class TagValue(Steps):
         self._phase = self._flow
 
     def _say(self, text: str, pos: int) -> int:
+        if self._sink is not None:
+            self._sink.append(escape_text(text))
+            return pos
         self._place.builder.token((PART, escape_text(text)))
         return pos
 
     def _flow(self, buf: str, pos: int, final: bool) -> int:
-        end = self._next_interrupt(_INTERRUPT, buf, pos)
+        end = self._next_interrupt(self._search, buf, pos)
         if end > pos:
             return self._say(buf[pos:end], end)
         return self._INTERRUPTS[buf[pos]](self, buf, pos, final)
@@ -261,7 +318,7 @@ class TagValue(Steps):
             at += 1
         if at == len(buf) and not final:
             return MORE
-        if (self._own_line or self._place.markup) and buf[at : at + 1] == "<":
+        if buf[at : at + 1] == "<":
             tag = self._ends(buf, at, final)
             if tag == MORE:
                 return MORE
@@ -372,13 +429,6 @@ class TagValue(Steps):
     @staticmethod
     def _may_begin_cdata(buf: str, pos: int) -> bool:
         return CDATA.startswith(buf[pos : pos + len(CDATA)])
-
-
-def _sure(chunk: str) -> str:
-    """A chunk of a value without what may be the beginning of a tag or an entity, and the line break before it."""
-    at = chunk.rfind("<", max(0, len(chunk) - MAX_WAIT))
-    begun = at >= 0 and ">" not in chunk[at:]
-    return (chunk[:at] if begun else chunk).rstrip("\n\r \t&]")
 
 
 def _before_cdata_end(buf: str, final: bool) -> int:

@@ -66,6 +66,14 @@ _ESCAPES = re.compile(r'(?:\\["\\/bfnrt])++').match
 _TRIPLE: dict[str, Search] = {quote: re.compile(rf"[\\{quote}]").search for quote in "\"'"}
 _ESCAPED_SPACE = re.compile(r"\\[nrt]").sub
 _MARKED: Search = re.compile("<").search
+#: What a chunk may not hold that passes through such strings as it is.
+_MARKED_STOPS: Search = re.compile("[<\ud800-\udfff]").search
+_TRIPLE_STOPS: dict[str, Search] = {quote: re.compile(rf"[\\{quote}\ud800-\udfff]").search for quote in "\"'"}
+#: The content of a string in other quotes, up to what strict JSON would not take. Double quotes are only escaped.
+_OTHER = {
+    quote: re.compile(rf"(?:[^\\\x00-\x1f\ud800-\udfff{ends}]++|\\[\\/bfnrt])*+").match
+    for quote, ends in QUOTES.items()
+}
 
 
 class Strings(Frames):
@@ -99,6 +107,37 @@ class Strings(Frames):
         """A match that takes a chunk which is string content through and through, escapes included; or None."""
         plain = self._state == "string" and self._quote == '"' and not (self._maybe_key or self._marks or self._raw)
         return _RUN if plain else None
+
+    def text_run(self) -> tuple[Search, Callable[[str], tuple[str, int, bool]]] | None:
+        """The same for a string in other quotes: what a chunk must not hold, and a function that reads one which does.
+
+        It gives strict text, how much was read, and whether the rest only needs more text. None: there is no such way.
+        """
+        if self._maybe_key or self._marks or self._raw:
+            return None
+        if self._state == "marked":
+            return _MARKED_STOPS, self._read_marked
+        if self._state == "triple":
+            return _TRIPLE_STOPS[self._quote[0]], self._read_triple
+        return (_SPECIAL[self._quote], self._read_other) if self._state == "string" and self._quote != '"' else None
+
+    def _read_marked(self, text: str) -> tuple[str, int, bool]:
+        end = text.find(self._quote)
+        waits = end < 0
+        if waits:
+            at = text.rfind("<", max(0, len(text) + 1 - len(self._quote)))
+            end = at if at >= 0 and self._quote.startswith(text[at:]) else len(text)
+        plain = text[:end]
+        return ("", 0, False) if has_surrogate(plain) else (escape_text(plain), end, waits)
+
+    def _read_triple(self, text: str) -> tuple[str, int, bool]:
+        end = first_at(_TRIPLE_STOPS[self._quote[0]], text, 0)
+        return escape_text(text[:end]), end, False
+
+    def _read_other(self, text: str) -> tuple[str, int, bool]:
+        plain = _OTHER[self._quote](text)
+        assert plain is not None  # the pattern matches nothing, too
+        return plain.group().replace('"', '\\"'), plain.end(), text[plain.end() :] == "\\"
 
     def _ahead(self, question: Callable[[str, int], Answer], buf: str, pos: int, final: bool) -> Answer:
         """Ask about what stands at `pos`. `None`: more text is needed. What cannot be known is a no."""

@@ -19,7 +19,7 @@ from .builder import CallBuilder
 from .desk import Desk
 from .markup import Tag
 
-__all__ = ["MAX_WAIT", "NONE", "MarkTable", "Opening", "Progress", "Reader", "Role", "Run"]
+__all__ = ["MAX_WAIT", "NONE", "MarkTable", "Opening", "Progress", "Reader", "Role", "Run", "takes_nothing"]
 
 #: There is no mark here.
 NONE = -2
@@ -63,6 +63,10 @@ class Opening(msgspec.Struct, frozen=True):
     keyed: bool = False
 
 
+def takes_nothing(chunk: str) -> None:
+    """For runs that read: no chunk is taken whole where something in it must be looked at."""
+
+
 class Run(msgspec.Struct):
     """A shortcut: a chunk in which `stops` finds nothing, or that `accepts` takes whole, needs no reading; `take` turns
     it into its event, or keeps it for later."""
@@ -79,6 +83,9 @@ class Run(msgspec.Struct):
     stops: Callable[[str], object | None] = bool
     #: Nothing goes out yet: `take` has no event to give.
     silent: bool = False
+    #: Reads a text with something in it, as far as the run goes: its event, how much was read, and whether the rest
+    #: only needs more text. Instead of `accepts`, which takes all or nothing.
+    read: Callable[[str], tuple[Event | None, int, bool]] | None = None
     left: int = -1
 
     def __post_init__(self) -> None:
