@@ -91,6 +91,11 @@ def test_the_list_can_be_filtered(page: Any, server: Served):
     asked(server, "hello", model="other-model", tools=None)
     with pytest.raises(HTTPError):
         asked(server, "hello", tools="none of them")
+    page.fill(FIELD, "linger over it")
+    page.press(FIELD, "Enter")
+    page.locator(".live").get_by_text("It takes a while").wait_for()
+    page.click(".composer button")  # which does not wait for the end
+    page.locator(".notice.warn").get_by_text("Interrupted").wait_for()
     lines = told(server, "/toolspeak/requests")["requests"]  # also those of other tests
     page.goto(f"{server.url}/#/inspector")
     page.locator(".rows-row").first.wait_for()
@@ -104,7 +109,9 @@ def test_the_list_can_be_filtered(page: Any, server: Served):
 
     assert_shown("with a retry", [line for line in lines if line["retries"]])
     assert_shown("with a repair", [line for line in lines if line["repairs"]])
-    assert_shown("with an error", [line for line in lines if line["error"] or line["status"] >= 400])
+    assert_shown("with an error", [line for line in lines if line["outcome"] == "error"])
+    assert_shown("left by the client", [line for line in lines if line["status"] == 499])
+    page.locator(".rows-row .badge").get_by_text("client left").first.wait_for()
     show(page, "")
     page.get_by_role("combobox", name="Plan", exact=True).select_option("pass")
     page.locator(".rows-row .badge").get_by_text("no tools").first.wait_for()
