@@ -96,7 +96,8 @@ def _attempt(number: int, attempt: dict[str, Any], following: list[dict[str, Any
     if attempt["fault"]:
         again = bool(following) and following[0]["phase"] == attempt["phase"]
         what = "asked again" if again else "given up"
-        yield safe(f"  {what}: {attempt['fault']['kind']} {attempt['fault']['detail']}".rstrip())
+        fault = attempt["fault"]
+        yield safe(f"  {what}: {fault.get('why') or fault['kind']} [{fault['kind']}]")
 
 
 def _why(candidate: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 // @ts-check
 /** The attempts of a request side by side: what went upstream, and the answer with its candidates marked in place. */
 
-import { disclosure, h } from "./dom.js";
+import { disclosure, h, withCode } from "./dom.js";
 import { counted } from "./format.js";
 import { jsonText, longList, longText } from "./long_text.js";
 
@@ -38,7 +38,7 @@ function drawAttempt(attempt, following, index, all) {
     "section",
     { class: "card stack attempt" },
     h("div", { class: "row apart" }, h("h3", {}, all > 1 ? `Attempt ${index + 1}` : "Answer"), h("span", { class: "soft small" }, about.join(" · "))),
-    attempt.fault && h("p", { class: "notice warn small" }, `${again ? "Asked again" : "Given up"}: ${attempt.fault.kind.replaceAll("_", " ")} ${attempt.fault.detail}`),
+    attempt.fault && h("p", { class: "notice warn small" }, `${again ? "Asked again" : "Given up"}: `, withCode(attempt.fault.why)),
     attempt.reasoning && disclosure("Thinking", () => longText(attempt.reasoning)),
     attempt.raw ? marked(attempt) : h("p", { class: "soft small" }, attempt.candidates.length ? "No text: the calls came natively." : "No text."),
     attempt.candidates.length > 0 && longList(h("ol", { class: "candidates" }), attempt.candidates, drawCandidate),

@@ -20,7 +20,7 @@ import { makeReplay } from "./replay.js";
  * @property {Note[]} notes
  * @property {string} finish_reason
  * @property {{input_tokens: number, output_tokens: number}} usage
- * @property {{kind: string, detail: string} | null} fault
+ * @property {{kind: string, detail: string, why: string} | null} fault
  * @property {Mark[]} marks
  */
 

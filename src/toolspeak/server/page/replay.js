@@ -3,7 +3,7 @@
 
 import { ask } from "./api.js";
 import { drawAttempts } from "./attempts.js";
-import { h, labelled, put, say, select } from "./dom.js";
+import { h, labelled, put, say, select, withCode } from "./dom.js";
 import { span } from "./format.js";
 
 /**
@@ -72,7 +72,7 @@ const called = (one) =>
 function compare(first, again) {
   const rows = ROWS.map(([name, tell]) => {
     const [one, two] = [tell(first), tell(again)];
-    return h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, one), h("td", { class: one === two ? null : "changed" }, two));
+    return h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, withCode(one)), h("td", { class: one === two ? null : "changed" }, withCode(two)));
   });
   const head = h("tr", {}, h("td", {}), h("th", { scope: "col" }, "first"), h("th", { scope: "col" }, "replay"));
   return [

@@ -16,7 +16,7 @@ from ...core.evidence import Policy
 from ...core.model import JSONObject, JSONValue, is_object
 from ...core.reading.literals import has_surrogate, replace_surrogates
 from ...core.reading.toolkit import toolkit
-from ...core.turns.reasons import because
+from ...core.turns.reasons import because, in_words
 from ...core.turns.trace import AttemptTrace
 from ..exchange import Exchange
 from ..logs import redacted
@@ -121,6 +121,8 @@ def whole(entry: Entry, secrets: Iterable[str] = ()) -> JSONValue:
         raw = msgspec.structs.replace(attempt, raw=shown["raw"])
         found = marks_in(raw.raw, raw.candidates, tools, _policy(policy), nonce) if _read_as_text(raw) else ()
         shown["marks"] = list(_in_utf16(raw.raw, found))
+        if attempt.fault is not None:
+            shown["fault"]["why"] = _text(in_words(attempt.fault), hidden)
         for candidate in shown["candidates"]:
             candidate["why"] = because(candidate["reason"])
     return told
