@@ -153,10 +153,10 @@ class TagValue(Steps):
                 new = self._pass_tag(text, pos)
                 if new > pos:
                     self._say("<", new)
-            elif char in self._INTERRUPTS and not text.startswith(NOISE, pos):
-                new = self._INTERRUPTS[char](self, text, pos, False)
-            else:
+            elif text.startswith(NOISE, pos):
                 return pos, False
+            else:
+                new = self._INTERRUPTS[char](self, text, pos, False)
             if new < 0:
                 return pos, new == MORE
             pos = self._next_interrupt(self._search, text, new)
@@ -168,7 +168,7 @@ class TagValue(Steps):
         pos, end, new = 0, len(text), 0
         while pos < end and new >= 0:
             plain = self._next_interrupt(_TAG, text, pos)
-            new = plain + 1 if plain == end else self._pass_tag(text, plain) if text[plain] == "<" else _ENDED
+            new = plain + 1 if plain == end else self._pass_tag(text, plain)
             pos = plain if new < 0 else min(new, end)
         self._text.append(text[:pos])
         return None, pos, new == MORE

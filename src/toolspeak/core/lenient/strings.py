@@ -127,8 +127,7 @@ class Strings(Frames):
         if waits:
             at = text.rfind("<", max(0, len(text) + 1 - len(self._quote)))
             end = at if at >= 0 and self._quote.startswith(text[at:]) else len(text)
-        plain = text[:end]
-        return ("", 0, False) if has_surrogate(plain) else (escape_text(plain), end, waits)
+        return escape_text(text[:end]), end, waits
 
     def _read_triple(self, text: str) -> tuple[str, int, bool]:
         end = first_at(_TRIPLE_STOPS[self._quote[0]], text, 0)

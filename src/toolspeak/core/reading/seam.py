@@ -84,7 +84,7 @@ class Run(msgspec.Struct):
     #: Nothing goes out yet: `take` has no event to give.
     silent: bool = False
     #: Reads a text with something in it, as far as the run goes: its event, how much was read, and whether the rest
-    #: only needs more text. Instead of `accepts`, which takes all or nothing.
+    #: only needs more text. It holds no surrogates. Instead of `accepts`, which takes all or nothing.
     read: Callable[[str], tuple[Event | None, int, bool]] | None = None
     left: int = -1
 
