@@ -240,6 +240,28 @@ def test_ordinary_answers_are_left_alone(case: str):
         assert classify(ANSWERS[case], TOOLS) == Verdict("answer")
 
 
+@pytest.mark.parametrize(
+    ("text", "retried"),
+    [
+        ("I can't help with that using the tools available to me.", False),
+        ("Sorry, I can't do that with the tools I have.", False),
+        ("None of the available tools can do that.", False),
+        ("Das kann ich mit den verfügbaren Werkzeugen nicht erledigen.", False),
+        ("Je ne peux pas le faire avec les outils disponibles.", False),
+        ("No puedo hacerlo con las herramientas disponibles.", False),
+        ("可用的工具都无法做到这一点。", False),
+        ("利用可能なツールではそれはできません。", False),
+        ("I can't check the weather with the tools available to me.", True),
+        ("Mit meinen Werkzeugen kann ich das Wetter nicht abrufen.", True),
+        ("None of my tools can look up the weather.", True),
+        ("None of the tools are available to me.", True),
+    ],
+)
+def test_who_knows_the_tools_may_say_that_none_serves_unless_one_does(text: str, retried: bool):
+    verdict = classify(text, ["find_hotel", "get_weather"])
+    assert (verdict.category in RETRYABLE) == retried
+
+
 def test_a_limit_counts_only_where_a_tool_could_lift_it():
     text = "Unfortunately I can't look up stock prices."
     assert classify(text, ["get_stock_price"]).category == "cannot_access"

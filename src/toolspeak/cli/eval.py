@@ -318,9 +318,7 @@ def _work(asked: _Asked, settings: dict[Setting, int | None], cases: Sequence[Ca
         return min(limits, default=None)
 
     number, parts = asked.part
-    return [
-        (setting, choose(cases, most(each), asked.seed)[number - 1 :: parts]) for setting, each in settings.items()
-    ]
+    return [(setting, choose(cases, most(each), asked.seed)[number - 1 :: parts]) for setting, each in settings.items()]
 
 
 def _count(work: Work) -> int:

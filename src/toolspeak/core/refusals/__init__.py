@@ -85,7 +85,7 @@ _COMPOSED = frozenset({"part", "part_here"})
 _BY_SPEAKER = frozenset({"self", "part_here"})
 #: What a question for leave does not hold, nor an announcement.
 _NO_REQUEST = ("choice", "grave", "more", "missing", "again")
-_NO_ANNOUNCEMENT = ("waits", "report", "meta", "advice")
+_NO_ANNOUNCEMENT = ("waits", "report", "meta", "advice", "scope")
 #: What makes a sentence no refusal, whatever else it says.
 _NO_REFUSAL = ("grave", "others", "needless", "reader", "advice")
 
@@ -319,8 +319,15 @@ def _declined(words: _Compiled, view: View, first: Sequence[str], hits: Sequence
                 or words.has("instead", sentence, *first[at + 1 : at + 2])
                 or any(words.has(slot, sentence) for slot in _NO_REFUSAL)
             )
-            if not excused and _concerns(words, view, rule, found, first) and not _asks(words, view.head[at + 1 :]):
+            if excused or _is_honest(words, view, sentence):
+                continue
+            if _concerns(words, view, rule, found, first) and not _asks(words, view.head[at + 1 :]):
                 yield rule
+
+
+def _is_honest(words: _Compiled, view: View, sentence: str) -> bool:
+    """Whether somebody who knows of the tools says that they do not serve this, and none of them is for it."""
+    return words.has("scope", sentence) and _covers(view, sentence) is not True
 
 
 def _concerns(words: _Compiled, view: View, rule: Rule, found: re.Match[str], first: Sequence[str]) -> bool:

@@ -3,7 +3,8 @@
 Each slot is a shape that excuses a sentence. `needless`: that no tool is needed, which is not to have none. `instead`:
 what was done in place of something that could not be done. `reader`: how the reader makes a call, by hand or in a
 program. `advice`: what the speaker would do as a person, such as deciding, or speaking to somebody. `again`: whether
-to repeat something, which only the user can say. Words, not code; the notation is that of `refusals.words`.
+to repeat something, which only the user can say. `scope`: that the tools that there are do not serve this, which is an
+honest answer unless one of them is for what is spoken of. Words, not code; the notation is that of `refusals.words`.
 Above: `refusals`. Below: nothing.
 """
 
@@ -13,6 +14,11 @@ __all__ = ["ORDINARY"]
 
 ORDINARY: dict[str, dict[str, str]] = {
     "en": {
+        "scope": "(with|using|by|through|via) (the|my|these|those|any of (the|my)) (\\w+ ){0,2}({tools})( \\w+)? "
+        "(available|at hand|at my disposal|i have|i've|i was given|given|provided|on offer|here)|(with|using) my (\\w+ "
+        ")?({tools})|(with|using) the (available|given|provided|current|present) ({tools})|none of (the|my|these|"
+        "those) (\\w+ ){0,2}({tools})(?!.* (is|are|was|were|seems?) (\\w+ )?(available|accessible|connected|enabled|"
+        "working|loaded|there))",
         "needless": "no (\\w+ ){0,3}({tools})( \\w+){0,2} (is|are|was|were) (\\w+ )?(needed|necessary|required|"
         "called for)|(do not|don't|does not|doesn't|did not|didn't|no|without) (\\w+ )?need(ing)?( \\w+){0,3} "
         "({tools})|({tools}) (is not|isn't|are not|aren't) (\\w+ )?(needed|necessary|required)",
@@ -31,6 +37,8 @@ ORDINARY: dict[str, dict[str, str]] = {
         "again": "again|retry|once more|another (try|attempt|go)|resend",
     },
     "de": {
+        "scope": "mit (den|meinen|diesen) (\\w+ ){0,2}({tools})|kein\\w* (der|meiner|dieser|von den|von meinen) (\\w+ "
+        "){0,2}({tools})(?!.* (verfugbar|vorhanden|erreichbar|aktiv|verbunden))",
         "needless": "(kein\\w*|nicht)( \\w+){0,2} (notig|notwendig|erforderlich|vonnoten)|(brauch|benotig)\\w*( "
         "\\w+){0,3} kein\\w* (\\w+ )?({tools})|kein\\w* (\\w+ )?({tools})( \\w+){0,2} (brauch\\w*|benotig\\w*)",
         "instead": "(deshalb|daher|darum|also|deswegen|stattdessen) habe ich( \\w+){0,8} (ge\\w+|ver\\w+|be\\w+|"
@@ -48,6 +56,8 @@ ORDINARY: dict[str, dict[str, str]] = {
         "again": "noch ?mal\\w*|noch einmal|erneut|wiederhol\\w*|ein weiteres mal",
     },
     "fr": {
+        "scope": "avec (les|mes|ces) (\\w+ )?({tools})|aucune? (des|de mes|de ces) (\\w+ )?({tools})(?!.* (n'est|"
+        "ne sont) (\\w+ )?(disponible|accessible|connecte|active)\\w*)",
         "needless": "aucune? (\\w+ )?({tools}) (\\w+ )?n'est (\\w+ )?(necessaire|requise?|utile|indispensable)|"
         "(pas|nul) besoin (d'\\w+|de)|({tools}) n'est pas (\\w+ )?(necessaire|requise?|utile|indispensable)|se "
         "passer d'(un |une )?({tools})",
@@ -63,6 +73,8 @@ ORDINARY: dict[str, dict[str, str]] = {
         "renvoy\\w*",
     },
     "es": {
+        "scope": "con (las|los|mis|estas|estos) (\\w+ )?({tools})|ningun\\w* de (las|los|mis|estas|estos) (\\w+ "
+        ")?({tools})(?!.* esta\\w* (\\w+ )?(disponible|accesible|conectad|activ)\\w*)",
         "needless": "no (hace|hacen) falta|no se (necesita|requiere|precisa)n?|no (necesito|preciso) (\\w+ "
         ")?({tools})|no hay necesidad|({tools}) no (es|son) (necesari\\w+|precis\\w+)|no (es|son) necesari\\w+",
         "instead": "(asi que|por eso|por lo que|de modo que) (he \\w+|(lo |la )?(lei|use|tome|utilice|guarde|"
@@ -77,6 +89,8 @@ ORDINARY: dict[str, dict[str, str]] = {
         "again": "otra vez|de nuevo|reintent\\w*|nuevamente|reenvi\\w*|volver a|vuelv[ao] a",
     },
     "zh": {
+        "scope": "(用|以|凭|通过)(现有|可用|手头|目前|我|这些|提供)的?{~4}({tools})|(现有|可用|这些|我)的({tools})"
+        "(都|均|里|中){~4}(无法|不能|做不|没有)",
         "needless": "(不需要|无需|不必|不用|用不着){~8}({tools})|({tools}){~4}(不需要|不必要|没必要|用不上)",
         "instead": "(所以|因此|于是|转而|只好)我?(就|便|已|已经)?(改|转|用了|读了|查了|采用|使用了|参考了|"
         "换)(?!.{0,4}(知识|训练|记忆|估计))|改(读|用|查|看)了",
@@ -87,6 +101,7 @@ ORDINARY: dict[str, dict[str, str]] = {
         "again": "重试|重新|再(试|发|次)|重发",
     },
     "ja": {
+        "scope": "(利用可能な|使える|手元の|私の|これらの|現在の|今の)({tools})で(は|も)|どの({tools})(も|でも)",
         "needless": "({tools}){~12}(不要|必要(は|が|も)?(ありません|ない|ございません)|(要|い)りません|"
         "までもありません|までもない)",
         "instead": "代わりに.{0,20}ました|(ため|ので).{0,24}(使い|読み|参照し|用い|保存し|使用し|利用し|確認し)ました",
