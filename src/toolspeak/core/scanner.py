@@ -92,7 +92,7 @@ class Scanner(Standing):
             return [event] if event is not None else self._keep(chunk)
         text = self._unread + chunk
         if len(text) <= run.left:
-            if run.read is not None and not has_surrogate(text):
+            if run.read is not None and (text.isascii() or not has_surrogate(text)):
                 return self._read_on(run, text)
             if run.accepts(text) is not None:
                 return self._pass(run, text, "")

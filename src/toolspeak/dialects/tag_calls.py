@@ -334,10 +334,10 @@ class TagCalls(Body):
         if buf[at] != "<":
             return self._untagged(buf, pos, at, final)
         if buf.startswith("!", at + 1):
-            return self._cdata(buf, at, final)
+            return self._cdata(buf, pos, at, final)
         tag = lex_tag(buf, at, final)
         if isinstance(tag, int):
-            return MORE if tag == MORE else self._stray(buf, at, final)
+            return MORE if tag == MORE else self._stray(buf, pos, at, final)
         return self._tag(tag, at)
 
     def _untagged(self, buf: str, pos: int, at: int, final: bool) -> int:
@@ -351,7 +351,7 @@ class TagCalls(Body):
             self._arguments = ArgumentsBody(self.context, self._builder, stops=(f"</{self._place.own}>",))
             self._phase = self._json
             return at
-        return self._stray(buf, at, final) if self._closes else self._end_here(pos)
+        return self._stray(buf, pos, at, final)
 
     def _late_bracket(self, buf: str, at: int, final: bool) -> int:
         """`<name` and its children, then `/>`: the tag was meant to close itself."""
@@ -360,15 +360,18 @@ class TagCalls(Body):
         self._end(missing=True)
         return at + 2
 
-    def _cdata(self, buf: str, pos: int, final: bool) -> int:
+    def _cdata(self, buf: str, pos: int, at: int, final: bool) -> int:
         """CDATA around the arguments means nothing; anything else that begins like it is text."""
-        if buf.startswith(CDATA, pos):
-            return pos + len(CDATA)
-        begun = CDATA.startswith(buf[pos : pos + len(CDATA)]) and not final
-        return MORE if begun else self._stray(buf, pos, final)
+        if buf.startswith(CDATA, at):
+            return at + len(CDATA)
+        begun = CDATA.startswith(buf[at : at + len(CDATA)]) and not final
+        return MORE if begun else self._stray(buf, pos, at, final)
 
-    def _stray(self, buf: str, pos: int, final: bool) -> int:
-        """Text where a tag was due is dropped with a note; a code fence is decoration."""
+    def _stray(self, buf: str, before: int, pos: int, final: bool) -> int:
+        """Text where a tag was due is dropped with a note, and ends a call that no tag closes; a code fence is
+        decoration."""
+        if not self._closes:
+            return self._end_here(before)
         fence = _FENCE(buf, pos)
         if fence is not None and (fence.end() < len(buf) or final):
             self._fenced = True
@@ -403,6 +406,7 @@ class TagCalls(Body):
         """A tag around all arguments. Behind a name in a tag of its own, the call is over when it closes."""
         if self._apart and not self._container and tag.kind == "open":
             self._container = tag.name
+            self._closes = True
             self._phase = self._contained
         return tag.end
 
@@ -415,8 +419,10 @@ class TagCalls(Body):
         if ahead is None:
             return MORE
         self._phase = self._between
-        key = "" if ahead else self._only_text_key()
-        return self._begin(key, Tag("open", self._container, "", {}, pos)) if key else at
+        if ahead:
+            return at
+        key = self._only_text_key()
+        return self._begin(key, Tag("open", self._container, "", {}, pos)) if key else self._fail(at, "no_arguments")
 
     def _only_text_key(self) -> str:
         """The parameter that text without a key is for; nothing when it can be more than one."""

@@ -121,6 +121,7 @@ class TagValue(Steps):
         live, index = builder.state == "live", builder.index
         keep = arguments.record if live else arguments.keep
         assert keep is not None  # inside a string
+        search = self._search
 
         def pass_on(chunk: str) -> CallArgs | None:
             fragment = escape_text(chunk)
@@ -128,12 +129,15 @@ class TagValue(Steps):
             return CallArgs(index, fragment) if live else None
 
         def read(text: str) -> tuple[CallArgs | None, int, bool]:
-            plain = self._next_interrupt(self._search, text, 0)
+            found = search(text)
             size = len(text)
-            if plain == size:
-                return pass_on(text), plain, False
+            if found is None:
+                return pass_on(text), size, False
+            plain = found.start()
             if text[plain] in "\r\n" and size - plain < LOOKAHEAD and text[plain:].isspace():
                 return (pass_on(text[:plain]) if plain else None), plain, True  # a tag may follow this line
+            if found[1] is not None:
+                plain = self._next_interrupt(search, text, plain)
             sink = self._sink = [escape_text(text[:plain])]
             end, waits = self._read_flowing(text, plain)
             self._sink = None
