@@ -24,6 +24,7 @@ import partial_json_parser
 from hostile import SHAPES
 
 import toolspeak as ts
+from toolspeak.dialects.table import DIALECTS
 
 CHUNK = 4
 SIZES = {"2 KB": 2_000, "10 KB": 10_000, "200 KB": 200_000}
@@ -163,6 +164,17 @@ def parser_table(budget: float) -> None:
     goal("µs per chunk at 200 KB against 2 KB", per_chunk["200 KB"] / per_chunk["2 KB"], 1.3)
 
 
+def dialect_table() -> None:
+    """The same long argument in every dialect, so that none is much dearer than JSON."""
+    print(f"\n## The 200 KB argument in every dialect, {CHUNK}-character chunks\n")
+    size = SIZES["200 KB"]
+    call = ts.ToolCall("write_file", {"path": "a.py", "content": (CODE * (size // len(CODE) + 1))[:size]})
+    times = {name: Time(min(map(scan, [cut(ts.render_calls(name, [call]), CHUNK)] * REPEATS))) for name in DIALECTS}
+    table([["dialect", "CPU"], *([name, str(time)] for name, time in times.items())])
+    print()
+    goal("dearest dialect, ms of CPU", max(time.seconds for time in times.values()) * 1000, 100)
+
+
 def hostile_table(size: int) -> None:
     print(f"\n## Hostile text, {size / 1e6:g} MB each, in {HOSTILE_CHUNK}-character chunks\n")
     rows = [["shape", "half the size", "whole", "ratio"]]
@@ -192,6 +204,7 @@ def main() -> None:
     arguments = parser.parse_args()
     print(f"Python {sys.version.split()[0]}\n")
     parser_table(arguments.budget)
+    dialect_table()
     hostile_table(arguments.hostile_size)
 
 
