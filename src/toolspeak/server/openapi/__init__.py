@@ -14,7 +14,7 @@ import msgspec
 
 from ...core.model import JSONObject, JSONValue
 from ..routes import Route, every
-from .schemas import BODIES, ERRORS, PAGES, REPLIES
+from .schemas import BODIES, ERRORS, KINDS, OPEN, PAGES, REPLIES
 
 __all__ = ["PAGE_HEADERS", "SUMMARIES", "document", "page"]
 
@@ -131,6 +131,8 @@ def document(version: str) -> JSONObject:
     types = list(dict.fromkeys(_types()))
     found, components = msgspec.json.schema_components(types, ref_template=_REFERENCE)
     schemas = dict(zip(types, found, strict=True))
+    for kind in OPEN:
+        components[kind.__name__]["additionalProperties"] = True
     paths: JSONObject = {}
     for (method, path), route in sorted(every().items()):
         if method != "HEAD":
@@ -151,7 +153,7 @@ def document(version: str) -> JSONObject:
 
 def _types() -> list[type]:
     pages = (each for pair in PAGES.values() for each in pair if each is not None)
-    return list(chain(BODIES.values(), REPLIES.values(), ERRORS.values(), pages))
+    return list(chain(BODIES.values(), REPLIES.values(), ERRORS.values(), KINDS, pages))
 
 
 def _operation(method: str, path: str, route: Route, schemas: dict[type, JSONValue]) -> JSONObject:

@@ -1,6 +1,6 @@
-"""The bodies of OpenAI's protocols as types, for the description of the proxy, and what all such bodies share.
+"""The bodies of OpenAI's chat completions as types, for the description of the proxy.
 
-Above: `openapi.schemas`, `openapi.vendors`. Below: `core.model`.
+Held to what the codec writes and reads by a test. Above: `openapi.schemas`. Below: `openapi.shared`.
 """
 
 from __future__ import annotations
@@ -8,40 +8,14 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import msgspec
+from msgspec import UNSET
 
-from ...core.model import JSONObject
+from .shared import Absent, Called, Extension, Fraction, ModelName, Name, Object, Positive, Temperature, either
 
-__all__ = [
-    "Base64",
-    "ChatReply",
-    "ChatRequest",
-    "ChatTool",
-    "Fraction",
-    "ModelName",
-    "Name",
-    "Object",
-    "OpenAIError",
-    "Positive",
-    "ResponseDeleted",
-    "ResponseItems",
-    "ResponsesReply",
-    "ResponsesRequest",
-    "Temperature",
-    "Whole",
-]
-
-#: A JSON object of somebody else's making: a schema, arguments.
-Object = JSONObject
-Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
-Temperature = Annotated[float, msgspec.Meta(ge=0, le=2)]
-Positive = Annotated[int, msgspec.Meta(ge=1, le=2**31)]
-Whole = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
-Name = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]
-ModelName = Annotated[str, msgspec.Meta(min_length=1, max_length=256, description="one of GET /v1/models")]
-Base64 = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9+/]*={0,2}$")]
+__all__ = ["CHAT_KINDS", "CHAT_OPEN", "ChatReply", "ChatRequest", "ChatTool", "OpenAIError"]
 
 
-# ------------------------------------------------------------------------------------------------- OpenAI's chat
+# ------------------------------------------------------------------------------------------------------- messages
 
 
 class TextPart(msgspec.Struct, tag_field="type", tag="text"):
@@ -63,29 +37,77 @@ class ImagePart(msgspec.Struct, tag_field="type", tag="image_url"):
     image_url: ImageURL
 
 
+class Sound(msgspec.Struct):
+    """A sound in base64."""
+
+    data: str
+    format: Literal["wav", "mp3"] = "wav"
+
+
+class AudioPart(msgspec.Struct, tag_field="type", tag="input_audio"):
+    """A sound."""
+
+    input_audio: Sound
+
+
+class File(msgspec.Struct, omit_defaults=True):
+    """A file as a `data:` URL, or one that the upstream has."""
+
+    file_data: str | None = None
+    file_id: str | None = None
+    filename: str | None = None
+
+
+class FilePart(msgspec.Struct, tag_field="type", tag="file"):
+    """A file."""
+
+    file: File
+
+
+ChatPart = Annotated[Object, either(TextPart, ImagePart, AudioPart, FilePart)]
+
+
 class CalledFunction(msgspec.Struct):
     """The name of a function and its arguments as JSON text."""
 
-    name: Name
+    name: Called
     arguments: str = "{}"
 
 
-class ChatCall(msgspec.Struct):
-    """A call that the model made."""
+class FunctionCall(msgspec.Struct, tag_field="type", tag="function"):
+    """A call of a function that the model made."""
 
     id: str
     function: CalledFunction
-    type: Literal["function"] = "function"
+
+
+class CalledCustom(msgspec.Struct):
+    """The name of a custom tool and its input."""
+
+    name: Called
+    input: str
+
+
+class CustomCall(msgspec.Struct, tag_field="type", tag="custom"):
+    """A call of a custom tool that the model made."""
+
+    id: str
+    custom: CalledCustom
 
 
 class ChatMessage(msgspec.Struct, omit_defaults=True):
     """One message of a chat."""
 
-    role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[TextPart | ImagePart] | None = None
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
+    content: str | list[ChatPart] | None = None
     name: str | None = None
-    tool_calls: list[ChatCall] | None = None
+    tool_calls: list[FunctionCall | CustomCall] | None = None
     tool_call_id: str | None = None
+    function_call: CalledFunction | None = None
+    reasoning_content: str | None = None
+
+
+# ---------------------------------------------------------------------------------------------------------- tools
 
 
 class Function(msgspec.Struct, omit_defaults=True):
@@ -97,24 +119,61 @@ class Function(msgspec.Struct, omit_defaults=True):
     strict: bool | None = None
 
 
-class ChatTool(msgspec.Struct):
+class ChatTool(msgspec.Struct, tag_field="type", tag="function"):
     """A tool."""
 
     function: Function
-    type: Literal["function"] = "function"
 
 
-class FunctionName(msgspec.Struct):
-    """The name of a function."""
+class Custom(msgspec.Struct, omit_defaults=True):
+    """A tool that takes a text."""
+
+    name: Name
+    description: str = ""
+    format: Object | None = None
+
+
+class CustomTool(msgspec.Struct, tag_field="type", tag="custom"):
+    """A tool that takes a text."""
+
+    custom: Custom
+
+
+class ToolName(msgspec.Struct):
+    """The name of a tool."""
 
     name: Name
 
 
-class NamedChoice(msgspec.Struct):
+class FunctionChoice(msgspec.Struct, tag_field="type", tag="function"):
     """This function must be called."""
 
-    function: FunctionName
-    type: Literal["function"] = "function"
+    function: ToolName
+
+
+class CustomChoice(msgspec.Struct, tag_field="type", tag="custom"):
+    """This custom tool must be called."""
+
+    custom: ToolName
+
+
+class Allowed(msgspec.Struct):
+    """Only these tools may, or must, be called."""
+
+    mode: Literal["auto", "required"]
+    tools: Annotated[list[FunctionChoice | CustomChoice], msgspec.Meta(min_length=1)]
+
+
+class AllowedChoice(msgspec.Struct, tag_field="type", tag="allowed_tools"):
+    """Only some of the tools may, or must, be called."""
+
+    allowed_tools: Allowed
+
+
+class StreamOptions(msgspec.Struct, omit_defaults=True):
+    """What a stream is to say besides."""
+
+    include_usage: bool | None = None
 
 
 class ChatRequest(msgspec.Struct, omit_defaults=True):
@@ -122,17 +181,36 @@ class ChatRequest(msgspec.Struct, omit_defaults=True):
 
     model: ModelName
     messages: Annotated[list[ChatMessage], msgspec.Meta(min_length=1)]
-    tools: list[ChatTool] | None = None
-    tool_choice: Literal["auto", "none", "required"] | NamedChoice | None = None
+    tools: list[Annotated[Object, either(ChatTool, CustomTool)]] | None = None
+    tool_choice: Literal["auto", "none", "required"] | FunctionChoice | CustomChoice | AllowedChoice | None = None
     parallel_tool_calls: bool | None = None
+    functions: list[Function] | None = None
+    function_call: Literal["auto", "none"] | ToolName | None = None
     stream: bool | None = None
+    stream_options: StreamOptions | None = None
     max_tokens: Positive | None = None
     max_completion_tokens: Positive | None = None
     temperature: Temperature | None = None
     top_p: Fraction | None = None
     seed: int | None = None
     stop: str | list[str] | None = None
+    n: Literal[1] | None = None
     response_format: Object | None = None
+
+
+# --------------------------------------------------------------------------------------------------------- answers
+
+
+class CachedTokens(msgspec.Struct):
+    """Which of the tokens that went in were known."""
+
+    cached_tokens: int
+
+
+class ReasoningTokens(msgspec.Struct):
+    """Which of the tokens that came out were thoughts."""
+
+    reasoning_tokens: int
 
 
 class ChatUsage(msgspec.Struct):
@@ -141,14 +219,23 @@ class ChatUsage(msgspec.Struct):
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
+    prompt_tokens_details: CachedTokens
+    completion_tokens_details: ReasoningTokens
 
 
 class ChatAnswer(msgspec.Struct):
-    """What the model said."""
+    """What the model said; the last fields are the upstream's own."""
 
     role: Literal["assistant"]
     content: str | None
-    tool_calls: list[ChatCall] = []
+    refusal: None
+    reasoning_content: str | Absent = UNSET
+    tool_calls: list[FunctionCall | CustomCall] | Absent = UNSET
+    function_call: CalledFunction | Absent = UNSET
+    annotations: list[Object] | Absent = UNSET
+    audio: Object | Absent = UNSET
+    images: list[Object] | Absent = UNSET
+    reasoning_details: list[Object] | Absent = UNSET
 
 
 class ChatChoice(msgspec.Struct):
@@ -156,7 +243,8 @@ class ChatChoice(msgspec.Struct):
 
     index: int
     message: ChatAnswer
-    finish_reason: str | None
+    logprobs: Object | None
+    finish_reason: Literal["stop", "length", "tool_calls", "content_filter", "function_call"]
 
 
 class ChatReply(msgspec.Struct):
@@ -167,7 +255,10 @@ class ChatReply(msgspec.Struct):
     created: int
     model: str
     choices: list[ChatChoice]
-    usage: ChatUsage | None = None
+    usage: ChatUsage
+    system_fingerprint: str | Absent = UNSET
+    service_tier: str | Absent = UNSET
+    toolspeak: Extension | Absent = UNSET
 
 
 class OpenAIProblem(msgspec.Struct):
@@ -175,8 +266,8 @@ class OpenAIProblem(msgspec.Struct):
 
     message: str
     type: str
-    param: str | None = None
-    code: str | None = None
+    param: str | None
+    code: str | None
 
 
 class OpenAIError(msgspec.Struct):
@@ -185,65 +276,10 @@ class OpenAIError(msgspec.Struct):
     error: OpenAIProblem
 
 
-# --------------------------------------------------------------------------------------------- OpenAI's responses
-
-
-class InputMessage(msgspec.Struct):
-    """One message."""
-
-    role: Literal["system", "developer", "user", "assistant"]
-    content: str
-
-
-class ResponsesTool(msgspec.Struct, omit_defaults=True):
-    """A function that the model may call."""
-
-    name: Name
-    type: Literal["function"] = "function"
-    description: str = ""
-    parameters: Object | None = None
-    strict: bool | None = None
-
-
-class ResponsesRequest(msgspec.Struct, omit_defaults=True):
-    """POST /v1/responses"""
-
-    model: ModelName
-    input: Annotated[str, msgspec.Meta(min_length=1)] | Annotated[list[InputMessage], msgspec.Meta(min_length=1)]
-    instructions: str | None = None
-    tools: list[ResponsesTool] | None = None
-    tool_choice: Literal["auto", "none", "required"] | None = None
-    parallel_tool_calls: bool | None = None
-    stream: bool | None = None
-    max_output_tokens: Positive | None = None
-    temperature: Temperature | None = None
-    top_p: Fraction | None = None
-    store: bool | None = None
-
-
-class ResponseDeleted(msgspec.Struct):
-    """DELETE /v1/responses/{id}"""
-
-    id: str
-    object: Literal["response"]
-    deleted: bool
-
-
-class ResponseItems(msgspec.Struct):
-    """GET /v1/responses/{id}/input_items"""
-
-    object: Literal["list"]
-    data: list[Object]
-    has_more: bool
-    first_id: str | None
-    last_id: str | None
-
-
-class ResponsesReply(msgspec.Struct):
-    """A whole answer; with `stream`, a stream of typed events."""
-
-    id: str
-    object: Literal["response"]
-    status: str
-    model: str
-    output: list[Object]
+#: What is named only where several kinds are possible.
+CHAT_KINDS: tuple[type, ...] = (TextPart, ImagePart, AudioPart, FilePart, ChatTool, CustomTool)
+#: What may hold more than is listed, and why.
+CHAT_OPEN: dict[type, str] = {
+    FunctionCall: "what an upstream says of a call besides, such as a signature that it wants back",
+    CustomCall: "as of the call of a function",
+}

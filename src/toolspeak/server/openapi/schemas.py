@@ -1,7 +1,7 @@
-"""The bodies of the proxy's own protocols and pages as types, for the document that describes it.
+"""The bodies of the proxy's protocols and pages as types, for the document that describes it.
 
-They say what clients usually send and what they get; the codecs read more than this, and keep what they do not know.
-No request is read with these types. Above: `openapi`. Below: `openapi.openai`, `openapi.vendors`.
+The codecs read by hand, more than this, and keep what they do not know; they write what is here and nothing else. A
+test holds both to it. Above: `openapi`. Below: `openapi.openai`, `.responses`, `.anthropic`, `.vendors`.
 """
 
 from __future__ import annotations
@@ -10,22 +10,29 @@ from typing import Literal
 
 import msgspec
 
-from .openai import (
-    ChatReply,
-    ChatRequest,
-    Object,
-    OpenAIError,
+from .anthropic import (
+    ANTHROPIC_KINDS,
+    ANTHROPIC_OPEN,
+    AnthropicCount,
+    AnthropicCountRequest,
+    AnthropicError,
+    AnthropicReply,
+    AnthropicRequest,
+)
+from .openai import CHAT_KINDS, CHAT_OPEN, ChatReply, ChatRequest, OpenAIError
+from .responses import (
+    RESPONSES_KINDS,
+    RESPONSES_OPEN,
     ResponseDeleted,
     ResponseItems,
     ResponsesReply,
     ResponsesRequest,
 )
+from .shared import Object
 from .vendors import (
-    AnthropicCount,
-    AnthropicError,
-    AnthropicReply,
-    AnthropicRequest,
+    VENDORS_OPEN,
     GeminiCount,
+    GeminiCountRequest,
     GeminiError,
     GeminiReply,
     GeminiRequest,
@@ -38,7 +45,7 @@ from .vendors import (
     OllamaShow,
 )
 
-__all__ = ["BODIES", "ERRORS", "PAGES", "REPLIES"]
+__all__ = ["BODIES", "ERRORS", "KINDS", "OPEN", "PAGES", "REPLIES"]
 
 
 # --------------------------------------------------------------------------------------------------- our own pages
@@ -132,6 +139,11 @@ class Records(msgspec.Struct):
     running: list[Object] = []
 
 
+#: Types that others name where several kinds are possible.
+KINDS: tuple[type, ...] = (*ANTHROPIC_KINDS, *CHAT_KINDS, *RESPONSES_KINDS)
+#: What may hold more than is listed, and why.
+OPEN: dict[type, str] = {**ANTHROPIC_OPEN, **CHAT_OPEN, **RESPONSES_OPEN, **VENDORS_OPEN}
+
 #: Face -> what is sent, what comes back, what an error looks like.
 BODIES: dict[str, type] = {
     "openai_chat": ChatRequest,
@@ -173,8 +185,8 @@ PAGES: dict[str, tuple[type | None, type | None]] = {
     "openai_response_deleted": (None, ResponseDeleted),
     "gemini_models": (None, GeminiModels),
     "gemini_model": (None, GeminiModel),
-    "gemini_count": (GeminiRequest, GeminiCount),
-    "anthropic_count": (AnthropicRequest, AnthropicCount),
+    "gemini_count": (GeminiCountRequest, GeminiCount),
+    "anthropic_count": (AnthropicCountRequest, AnthropicCount),
     "ollama_tags": (None, OllamaModels),
     "ollama_ps": (None, OllamaModels),
     "ollama_version": (None, Version),

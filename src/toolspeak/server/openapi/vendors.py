@@ -1,6 +1,6 @@
-"""The bodies of Anthropic's, Gemini's and Ollama's protocols as types, for the description of the proxy.
+"""The bodies of Gemini's and Ollama's protocols as types, for the description of the proxy.
 
-Above: `openapi.schemas`. Below: `openapi.openai`, which holds what they share.
+Held to what the codecs write and read by a test. Above: `openapi.schemas`. Below: `openapi.shared`.
 """
 
 from __future__ import annotations
@@ -8,15 +8,27 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import msgspec
+from msgspec import UNSET
 
-from .openai import Base64, ChatTool, Fraction, ModelName, Name, Object, Positive, Temperature, Whole
+from .openai import ChatTool
+from .shared import (
+    Absent,
+    Base64,
+    Called,
+    Extension,
+    Fraction,
+    ModelName,
+    Name,
+    Object,
+    Positive,
+    Temperature,
+    Whole,
+)
 
 __all__ = [
-    "AnthropicCount",
-    "AnthropicError",
-    "AnthropicReply",
-    "AnthropicRequest",
+    "VENDORS_OPEN",
     "GeminiCount",
+    "GeminiCountRequest",
     "GeminiError",
     "GeminiReply",
     "GeminiRequest",
@@ -30,114 +42,49 @@ __all__ = [
 ]
 
 
-# -------------------------------------------------------------------------------------------- Anthropic's messages
-
-
-class AnthropicText(msgspec.Struct, tag_field="type", tag="text"):
-    """A piece of text."""
-
-    text: Annotated[str, msgspec.Meta(min_length=1)]
-
-
-class AnthropicUse(msgspec.Struct, tag_field="type", tag="tool_use"):
-    """A call that the model made."""
-
-    id: str
-    name: Name
-    input: Object
-
-
-class AnthropicResult(msgspec.Struct, tag_field="type", tag="tool_result"):
-    """What a tool answered."""
-
-    tool_use_id: str
-    content: str = ""
-    is_error: bool = False
-
-
-class AnthropicMessage(msgspec.Struct):
-    """One message."""
-
-    role: Literal["user", "assistant"]
-    content: str | list[AnthropicText | AnthropicUse | AnthropicResult]
-
-
-class AnthropicTool(msgspec.Struct, omit_defaults=True):
-    """A tool that the model may call."""
-
-    name: Name
-    input_schema: Object
-    description: str = ""
-
-
-class AnthropicChoice(msgspec.Struct, omit_defaults=True):
-    """Whether tools may or must be called."""
-
-    type: Literal["auto", "any", "none"]
-    disable_parallel_tool_use: bool = False
-
-
-class AnthropicRequest(msgspec.Struct, omit_defaults=True):
-    """POST /v1/messages"""
-
-    model: ModelName
-    max_tokens: Positive
-    messages: Annotated[list[AnthropicMessage], msgspec.Meta(min_length=1)]
-    system: str | list[AnthropicText] | None = None
-    tools: list[AnthropicTool] | None = None
-    tool_choice: AnthropicChoice | None = None
-    stream: bool | None = None
-    temperature: Fraction | None = None
-    top_p: Fraction | None = None
-    stop_sequences: list[str] | None = None
-
-
-class AnthropicUsage(msgspec.Struct):
-    """Tokens used."""
-
-    input_tokens: int
-    output_tokens: int
-
-
-class AnthropicReply(msgspec.Struct):
-    """A whole answer; with `stream`, a stream of named events."""
-
-    id: str
-    type: Literal["message"]
-    role: Literal["assistant"]
-    model: str
-    content: list[Object]
-    stop_reason: str | None
-    usage: AnthropicUsage
-
-
-class AnthropicProblem(msgspec.Struct):
-    """What went wrong."""
-
-    type: str
-    message: str
-
-
-class AnthropicError(msgspec.Struct):
-    """An error in Anthropic's shape."""
-
-    type: Literal["error"]
-    error: AnthropicProblem
-
-
-class AnthropicCount(msgspec.Struct):
-    """How many tokens a request has, roughly."""
-
-    input_tokens: int
-
-
 # -------------------------------------------------------------------------------------------------------- Gemini
 
 
-class GeminiPart(msgspec.Struct):
-    """A piece of text."""
+class GeminiCall(msgspec.Struct):
+    """A call that the model made."""
 
-    text: str
+    name: Called
+    args: Object | Absent = UNSET
+    id: str | Absent = UNSET
+
+
+class GeminiResult(msgspec.Struct):
+    """What a function answered."""
+
+    name: Called
+    response: Object
+    id: str | Absent = UNSET
+
+
+class GeminiBytes(msgspec.Struct):
+    """A picture, a sound or a file in base64."""
+
+    mimeType: str
+    data: Base64
+
+
+class GeminiFile(msgspec.Struct):
+    """Where a picture, a sound or a file is."""
+
+    fileUri: str
+    mimeType: str | Absent = UNSET
+
+
+class GeminiPart(msgspec.Struct):
+    """A piece of text, a thought, a call, a result, or something to look at: one of them."""
+
+    text: str | Absent = UNSET
+    thought: bool | Absent = UNSET
+    thoughtSignature: str | Absent = UNSET
+    functionCall: GeminiCall | Absent = UNSET
+    functionResponse: GeminiResult | Absent = UNSET
+    inlineData: GeminiBytes | Absent = UNSET
+    fileData: GeminiFile | Absent = UNSET
 
 
 class GeminiContent(msgspec.Struct, omit_defaults=True):
@@ -148,29 +95,31 @@ class GeminiContent(msgspec.Struct, omit_defaults=True):
 
 
 class GeminiFunction(msgspec.Struct, omit_defaults=True):
-    """A function that the model may call."""
+    """A function that the model may call, with a JSON schema or with one of Gemini's own."""
 
     name: Name
     description: str = ""
     parametersJsonSchema: Object | None = None
+    parameters: Object | None = None
 
 
 class GeminiTool(msgspec.Struct):
-    """Functions."""
+    """Functions, or one of the upstream's own tools."""
 
-    functionDeclarations: list[GeminiFunction]
-
-
-class GeminiCalling(msgspec.Struct):
-    """Whether functions may or must be called."""
-
-    mode: Literal["AUTO", "ANY", "NONE"]
+    functionDeclarations: list[GeminiFunction] | Absent = UNSET
 
 
-class GeminiToolConfig(msgspec.Struct):
+class GeminiCalling(msgspec.Struct, omit_defaults=True):
+    """Whether functions may or must be called, and which."""
+
+    mode: Literal["AUTO", "ANY", "NONE", "VALIDATED"]
+    allowedFunctionNames: list[Name] | None = None
+
+
+class GeminiToolConfig(msgspec.Struct, omit_defaults=True):
     """How tools are used."""
 
-    functionCallingConfig: GeminiCalling
+    functionCallingConfig: GeminiCalling | None = None
 
 
 class GeminiConfig(msgspec.Struct, omit_defaults=True):
@@ -181,23 +130,68 @@ class GeminiConfig(msgspec.Struct, omit_defaults=True):
     topP: Fraction | None = None
     seed: int | None = None
     stopSequences: list[str] | None = None
+    candidateCount: Positive | None = None
+    responseMimeType: str | None = None
+    responseSchema: Object | None = None
+    responseJsonSchema: Object | None = None
+    thinkingConfig: Object | None = None
 
 
 class GeminiRequest(msgspec.Struct, omit_defaults=True):
     """POST /v1beta/models/MODEL:generateContent, and :streamGenerateContent"""
 
     contents: Annotated[list[GeminiContent], msgspec.Meta(min_length=1)]
+    model: str | None = None
     systemInstruction: GeminiContent | None = None
     tools: list[GeminiTool] | None = None
     toolConfig: GeminiToolConfig | None = None
     generationConfig: GeminiConfig | None = None
 
 
-class GeminiReply(msgspec.Struct):
-    """A whole answer; streamed, events with `alt=sse`, else one list."""
+class GeminiCountRequest(msgspec.Struct, omit_defaults=True):
+    """POST /v1beta/models/MODEL:countTokens"""
 
-    candidates: list[Object]
-    modelVersion: str = ""
+    contents: list[GeminiContent] | None = None
+    generateContentRequest: GeminiRequest | None = None
+
+
+class GeminiCandidate(msgspec.Struct):
+    """An answer, and what the upstream says of it besides."""
+
+    content: GeminiContent
+    index: int
+    finishReason: str | Absent = UNSET
+    finishMessage: str | Absent = UNSET
+    citationMetadata: Object | Absent = UNSET
+    groundingMetadata: Object | Absent = UNSET
+    groundingAttributions: list[Object] | Absent = UNSET
+    urlContextMetadata: Object | Absent = UNSET
+    safetyRatings: list[Object] | Absent = UNSET
+    logprobsResult: Object | Absent = UNSET
+    avgLogprobs: float | Absent = UNSET
+    continuationToken: str | Absent = UNSET
+
+
+class GeminiUsage(msgspec.Struct):
+    """Tokens used."""
+
+    promptTokenCount: int
+    candidatesTokenCount: int
+    totalTokenCount: int
+    thoughtsTokenCount: int | Absent = UNSET
+    cachedContentTokenCount: int | Absent = UNSET
+    toolUsePromptTokenCount: int | Absent = UNSET
+
+
+class GeminiReply(msgspec.Struct):
+    """A whole answer, or a piece of one: streamed, events with `alt=sse`, else one list. The last has the usage."""
+
+    modelVersion: str
+    responseId: str
+    candidates: list[GeminiCandidate] | Absent = UNSET
+    usageMetadata: GeminiUsage | Absent = UNSET
+    promptFeedback: Object | Absent = UNSET
+    toolspeak: Extension | Absent = UNSET
 
 
 class GeminiProblem(msgspec.Struct):
@@ -226,14 +220,16 @@ class GeminiCount(msgspec.Struct):
 class OllamaFunction(msgspec.Struct):
     """The name of a function and its arguments."""
 
-    name: Name
+    name: Called
     arguments: Object = {}
+    index: int | Absent = UNSET
 
 
 class OllamaCall(msgspec.Struct):
     """A call that the model made."""
 
     function: OllamaFunction
+    id: str | Absent = UNSET
 
 
 class OllamaMessage(msgspec.Struct, omit_defaults=True):
@@ -245,6 +241,7 @@ class OllamaMessage(msgspec.Struct, omit_defaults=True):
     images: list[Base64] | None = None
     tool_calls: list[OllamaCall] | None = None
     tool_name: str | None = None
+    tool_call_id: str | None = None
 
 
 class OllamaOptions(msgspec.Struct, omit_defaults=True):
@@ -265,20 +262,32 @@ class OllamaRequest(msgspec.Struct, omit_defaults=True):
     messages: list[OllamaMessage] = []
     tools: list[ChatTool] | None = None
     stream: bool = True
-    format: Literal["json"] | Object | None = None
+    format: Literal["json", ""] | Object | None = None
     options: OllamaOptions | None = None
     keep_alive: str | int | None = None
     think: bool | Literal["low", "medium", "high"] | None = None
 
 
-class OllamaReply(msgspec.Struct):
-    """A whole answer; streamed, such an object on each line."""
+class OllamaEnd(msgspec.Struct):
+    """What the last, or the only, object of an answer says: why it ended, what it took. Times are nanoseconds."""
 
     model: str
     created_at: str
-    message: OllamaMessage
     done: bool
-    done_reason: str = ""
+    done_reason: Literal["stop", "length", "load", "unload"] | Absent = UNSET
+    prompt_eval_count: int | Absent = UNSET
+    eval_count: int | Absent = UNSET
+    total_duration: int | Absent = UNSET
+    load_duration: int | Absent = UNSET
+    prompt_eval_duration: int | Absent = UNSET
+    eval_duration: int | Absent = UNSET
+    toolspeak: Extension | Absent = UNSET
+
+
+class OllamaReply(OllamaEnd, kw_only=True):
+    """A whole answer; streamed, such an object on each line."""
+
+    message: OllamaMessage
 
 
 class GenerateRequest(msgspec.Struct, omit_defaults=True):
@@ -290,21 +299,18 @@ class GenerateRequest(msgspec.Struct, omit_defaults=True):
     images: list[Base64] | None = None
     context: list[Whole] | None = None
     stream: bool = True
-    format: Literal["json"] | Object | None = None
+    format: Literal["json", ""] | Object | None = None
     options: OllamaOptions | None = None
     keep_alive: str | int | None = None
     think: bool | Literal["low", "medium", "high"] | None = None
 
 
-class GenerateReply(msgspec.Struct):
+class GenerateReply(OllamaEnd, kw_only=True):
     """A whole answer; streamed, such an object on each line."""
 
-    model: str
-    created_at: str
     response: str
-    done: bool
-    done_reason: str = ""
-    context: list[Whole] = []
+    thinking: str | Absent = UNSET
+    context: list[Whole] | Absent = UNSET
 
 
 class OllamaError(msgspec.Struct):
@@ -323,3 +329,11 @@ class OllamaModels(msgspec.Struct):
     """The models, in Ollama's shape."""
 
     models: list[Object]
+
+
+#: What may hold more than is listed, and why.
+VENDORS_OPEN: dict[type, str] = {
+    GeminiPart: "parts of other kinds are carried as they came, such as code that was executed",
+    GeminiTool: "tools of the upstream's own, by their names",
+    GeminiUsage: "what an upstream counts besides, such as tokens by modality",
+}

@@ -1,0 +1,333 @@
+"""The bodies of OpenAI's responses as types, for the description of the proxy.
+
+Held to what the codec writes and reads by a test. Above: `openapi.schemas`. Below: `openapi.shared`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET
+
+from .shared import Absent, Called, Extension, Fraction, ModelName, Name, Object, Positive, Temperature, Whole, either
+
+__all__ = [
+    "RESPONSES_KINDS",
+    "RESPONSES_OPEN",
+    "ResponseDeleted",
+    "ResponseItems",
+    "ResponsesReply",
+    "ResponsesRequest",
+]
+
+
+# ----------------------------------------------------------------------------------------------------------- items
+
+
+class InputText(msgspec.Struct, tag_field="type", tag="input_text"):
+    """A piece of text that somebody sends."""
+
+    text: str
+
+
+class InputImage(msgspec.Struct, tag_field="type", tag="input_image", omit_defaults=True):
+    """A picture: where it is, or itself as a `data:` URL."""
+
+    image_url: str | None = None
+    file_id: str | None = None
+    detail: Literal["auto", "low", "high"] = "auto"
+
+
+class InputFile(msgspec.Struct, tag_field="type", tag="input_file", omit_defaults=True):
+    """A file: where it is, or itself as a `data:` URL."""
+
+    file_data: str | None = None
+    file_url: str | None = None
+    file_id: str | None = None
+    filename: str | None = None
+
+
+class OutputText(msgspec.Struct, tag_field="type", tag="output_text"):
+    """A piece of text that the model wrote."""
+
+    text: str
+    annotations: list[Object] = []
+    logprobs: list[Object] = []
+
+
+ContentPart = Annotated[Object, either(InputText, InputImage, InputFile, OutputText)]
+
+
+class ReasoningText(msgspec.Struct):
+    """A piece of what the model thought, or of its summary."""
+
+    type: Literal["summary_text", "reasoning_text"]
+    text: str
+
+
+class Reasoning(msgspec.Struct, tag_field="type", tag="reasoning"):
+    """What the model thought."""
+
+    summary: list[ReasoningText]
+    id: str | Absent = UNSET
+    content: list[ReasoningText] | Absent | None = UNSET
+    encrypted_content: str | Absent | None = UNSET
+    status: str | Absent | None = UNSET
+
+
+class FunctionCallItem(msgspec.Struct, tag_field="type", tag="function_call"):
+    """A call of a function that the model made, with its arguments as JSON text."""
+
+    call_id: str
+    name: Called
+    arguments: str
+    id: str | Absent = UNSET
+    status: str | Absent = UNSET
+    namespace: str | Absent = UNSET
+
+
+class CustomCallItem(msgspec.Struct, tag_field="type", tag="custom_tool_call"):
+    """A call of a custom tool that the model made."""
+
+    call_id: str
+    name: Called
+    input: str
+    id: str | Absent = UNSET
+    namespace: str | Absent = UNSET
+
+
+class FunctionOutput(msgspec.Struct, tag_field="type", tag="function_call_output", omit_defaults=True):
+    """What a function answered."""
+
+    call_id: str
+    output: str | list[ContentPart]
+    id: str | None = None
+    status: str | None = None
+
+
+class CustomOutput(msgspec.Struct, tag_field="type", tag="custom_tool_call_output", omit_defaults=True):
+    """What a custom tool answered."""
+
+    call_id: str
+    output: str | list[ContentPart]
+    id: str | None = None
+
+
+class Message(msgspec.Struct, tag_field="type", tag="message", omit_defaults=True):
+    """A message; that of the model holds texts."""
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str | list[ContentPart]
+    id: str | None = None
+    status: str | None = None
+    phase: str | None = None
+
+
+class PlainMessage(msgspec.Struct, omit_defaults=True):
+    """A message without a type."""
+
+    role: Literal["system", "developer", "user", "assistant"]
+    content: str | list[ContentPart]
+
+
+InputItem = Annotated[
+    Object,
+    either(PlainMessage, Message, Reasoning, FunctionCallItem, CustomCallItem, FunctionOutput, CustomOutput),
+]
+
+
+# ------------------------------------------------------------------------------------------------------------ tools
+
+
+class FunctionTool(msgspec.Struct, tag_field="type", tag="function", omit_defaults=True):
+    """A function that the model may call."""
+
+    name: Name
+    description: str | None = None
+    parameters: Object | None = None
+    strict: bool | None = None
+
+
+class TextTool(msgspec.Struct, tag_field="type", tag="custom", omit_defaults=True):
+    """A tool that takes a text."""
+
+    name: Name
+    description: str | None = None
+    format: Object | None = None
+
+
+class Namespace(msgspec.Struct, tag_field="type", tag="namespace"):
+    """Tools under a common name."""
+
+    name: Name
+    tools: list[FunctionTool | TextTool]
+    description: str = ""
+
+
+ResponsesTool = Annotated[Object, either(FunctionTool, TextTool, Namespace)]
+
+
+class ChosenFunction(msgspec.Struct, tag_field="type", tag="function"):
+    """This function must be called."""
+
+    name: Name
+
+
+class ChosenCustom(msgspec.Struct, tag_field="type", tag="custom"):
+    """This custom tool must be called."""
+
+    name: Name
+
+
+class ChosenAmong(msgspec.Struct, tag_field="type", tag="allowed_tools"):
+    """Only these tools may, or must, be called."""
+
+    mode: Literal["auto", "required"]
+    tools: Annotated[
+        list[Annotated[Object, either(ChosenFunction, ChosenCustom)]],
+        msgspec.Meta(min_length=1),
+    ]
+
+
+ChosenTool = Annotated[Object, either(ChosenFunction, ChosenCustom, ChosenAmong)]
+
+
+class ResponsesRequest(msgspec.Struct, omit_defaults=True):
+    """POST /v1/responses"""
+
+    model: ModelName
+    input: Annotated[str, msgspec.Meta(min_length=1)] | Annotated[list[InputItem], msgspec.Meta(min_length=1)]
+    instructions: str | None = None
+    tools: list[ResponsesTool] | None = None
+    tool_choice: Literal["auto", "none", "required"] | ChosenTool | None = None
+    parallel_tool_calls: bool | None = None
+    stream: bool | None = None
+    max_output_tokens: Positive | None = None
+    temperature: Temperature | None = None
+    top_p: Fraction | None = None
+    text: Object | None = None
+    reasoning: Object | None = None
+    include: list[str] | None = None
+    store: bool | None = None
+    previous_response_id: str | None = None
+    metadata: Object | None = None
+
+
+# ---------------------------------------------------------------------------------------------------------- answers
+
+
+class ResponseDeleted(msgspec.Struct):
+    """DELETE /v1/responses/{id}"""
+
+    id: str
+    object: Literal["response"]
+    deleted: bool
+
+
+class ResponseItems(msgspec.Struct):
+    """GET /v1/responses/{id}/input_items"""
+
+    object: Literal["list"]
+    data: list[InputItem]
+    has_more: bool
+    first_id: str | None
+    last_id: str | None
+
+
+class KnownTokens(msgspec.Struct):
+    """Which of the tokens that went in were known, or are known from now on."""
+
+    cached_tokens: int
+    cache_write_tokens: int
+
+
+class ThoughtTokens(msgspec.Struct):
+    """Which of the tokens that came out were thoughts."""
+
+    reasoning_tokens: int
+
+
+class ResponsesUsage(msgspec.Struct):
+    """Tokens used."""
+
+    input_tokens: int
+    input_tokens_details: KnownTokens
+    output_tokens: int
+    output_tokens_details: ThoughtTokens
+    total_tokens: int
+
+
+class Incomplete(msgspec.Struct):
+    """Why a response is not complete."""
+
+    reason: Literal["max_output_tokens", "content_filter"]
+
+
+class ResponsesProblem(msgspec.Struct):
+    """Why a response failed."""
+
+    code: str
+    message: str
+
+
+OutputItem = Annotated[Object, either(Message, Reasoning, FunctionCallItem, CustomCallItem)]
+
+
+class ResponsesReply(msgspec.Struct):
+    """A whole answer; with `stream`, a stream of typed events. It repeats what the request said."""
+
+    id: str
+    object: Literal["response"]
+    created_at: int
+    status: Literal["completed", "incomplete", "failed", "in_progress"]
+    error: ResponsesProblem | None
+    incomplete_details: Incomplete | None
+    instructions: str | None
+    max_output_tokens: int | None
+    metadata: Object
+    model: str
+    output: list[OutputItem]
+    parallel_tool_calls: bool
+    previous_response_id: str | None
+    reasoning: Object | None
+    store: bool
+    temperature: float | None
+    text: Object
+    tool_choice: str | Object
+    tools: list[Object]
+    top_p: float | None
+    truncation: str
+    usage: ResponsesUsage | None
+    user: str | None
+    background: bool | Absent = UNSET
+    max_tool_calls: int | Absent = UNSET
+    prompt_cache_key: str | Absent = UNSET
+    safety_identifier: str | Absent = UNSET
+    service_tier: str | Absent = UNSET
+    top_logprobs: Whole | Absent = UNSET
+    toolspeak: Extension | Absent = UNSET
+
+
+#: What is named only where several kinds are possible.
+RESPONSES_KINDS: tuple[type, ...] = (
+    InputText,
+    InputImage,
+    InputFile,
+    OutputText,
+    PlainMessage,
+    Message,
+    Reasoning,
+    FunctionCallItem,
+    CustomCallItem,
+    FunctionOutput,
+    CustomOutput,
+    FunctionTool,
+    TextTool,
+    Namespace,
+    ChosenFunction,
+    ChosenCustom,
+    ChosenAmong,
+)
+#: What may hold more than is listed, and why.
+RESPONSES_OPEN: dict[type, str] = {}
