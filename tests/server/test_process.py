@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.server.asgi import gateway, run
@@ -20,6 +21,7 @@ from tests.server.speakers import SPEAKERS, Speaker
 from toolspeak.errors import UsageError
 from toolspeak.server import process
 from toolspeak.server.app import App
+from toolspeak.server.openapi.schemas import ERRORS
 from toolspeak.server.process import Manner, Server, bound, raise_file_limit
 
 SPEAKER = SPEAKERS[0]
@@ -244,6 +246,42 @@ def test_one_client_too_many_is_told_to_come_back_and_the_next_one_is_served():
                 writer.close()
 
     run(talk())
+
+
+#: A path -> in whose words a client there is told that it is one too many.
+TURNED_AWAY = {
+    "POST /v1/chat/completions": "openai_chat",
+    "POST /v1/responses": "openai_responses",
+    "POST /v1/messages": "anthropic",
+    "POST /v1/messages/count_tokens": "anthropic",
+    "POST /v1beta/models/m:generateContent": "gemini",
+    "POST /v1beta/files": "gemini",
+    "POST /api/chat": "ollama",
+    "POST /api/generate": "ollama_generate",
+    "POST /api/pull": "ollama",
+    "GET /health": "openai_chat",
+    "GET /nowhere": "openai_chat",
+}
+
+
+@pytest.mark.requirement("R-F44", "G3")
+@pytest.mark.parametrize("asked", TURNED_AWAY)
+def test_who_is_one_too_many_hears_so_in_its_own_protocol(asked: str):
+    async def talk(size: int) -> bytes:
+        async with serving(App(gateway()), limit=1) as one:
+            head = f"{asked} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {size}\r\n\r\n".encode()
+            reader, writer = await one.ask(head)
+            writer.write(b" " * size)
+            said = await reader.read()  # to the end: the connection is closed
+            writer.close()
+            return said
+
+    for size in (0, 200_000):
+        head, _, body = run(talk(size)).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 503 ")
+        assert b"\r\nretry-after: 1\r\n" in head and b"\r\nconnection: close" in head
+        said = msgspec.json.decode(body, type=ERRORS[TURNED_AWAY[asked]])
+        assert "too many clients" in str(said)
 
 
 @pytest.mark.requirement("R-F44")

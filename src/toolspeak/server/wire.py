@@ -4,7 +4,7 @@ long an answer may wait for its reader.
 A client that sends its headers one byte a minute, or headers without end, would otherwise be listened to for ever:
 before a body, behind it (trailers) or behind another request. Trailers are read and forgotten, since a header that
 comes after the request was let in is none.
-Above: `run`. Below: uvicorn. What a complete request may be is decided by `guard` and `limits`.
+Above: `run`. Below: uvicorn, `crowded`. What a complete request may be is decided by `guard` and `limits`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import asyncio
 from typing import cast
 
 from uvicorn._types import ASGI3Application, ASGISendCallable
+from uvicorn.protocols.http.flow_control import service_unavailable
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from .guard import MOST_HEADERS
@@ -135,6 +136,10 @@ class CarefulProtocol(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._answered = cycle
+        if app is service_unavailable:  # what uvicorn says to one client too many is no protocol's word
+            from .crowded import turned_away  # loaded when that happens
+
+            app = cast("ASGI3Application", turned_away)
         send = cast("ASGISendCallable", Writer(cycle).send)
         super()._start_asgi_task(cycle, lambda scope, receive, _: app(scope, receive, send))
 
