@@ -472,6 +472,8 @@ def test_an_agent_is_cancelled_from_another_thread():
         (lambda: Agent(model(), max_rounds=0), "max_rounds"),
         (lambda: Agent(model(), max_tokens=-1), "max_tokens"),
         (lambda: Agent(model(), approve="yes"), "approve"),
+        (lambda: Agent(model(), store=5), "`store` must be"),
+        (lambda: Agent(model(), store=Tool("journal")), "`store` must be"),
         (lambda: Agent(model()).run(" "), "a task is a text"),
         (lambda: Agent(model()).resume(""), "without a session"),
         (lambda: Agent(model()).run("x", session="none"), "no session"),

@@ -191,3 +191,23 @@ def test_questions_come_one_at_a_time_and_an_answer_covers_those_that_wait():
 
     decisions = asyncio.run(scenario())
     assert [each.by for each in decisions] == ["person", "memory", "memory", "memory", "memory"]
+
+
+def test_consent_counts_in_the_session_in_which_it_was_asked_for(monkeypatch: pytest.MonkeyPatch):
+    person = Person("tool", "call", "deny", "deny", "tool", "deny")
+    approval = Approval(person)
+
+    def by(session: str, path: str = "a") -> str:
+        context = CallContext("call_1", session=session)
+        return asyncio.run(approval.decide(WRITE, {"path": path}, context)).by
+
+    assert [by("one"), by("two"), by("one"), by("two"), by("one", "b")] == [
+        "person", "person", "memory", "memory", "memory",
+    ]  # fmt: skip
+    assert by("two", "b") == "person"
+    assert by("three") == "person"
+    assert [question.session for question in person.questions] == ["one", "two", "two", "three"]
+    # A session that is forgotten to make room is asked about again.
+    monkeypatch.setattr("toolspeak.tools.approval._MOST_SESSIONS", 2)
+    assert by("four") == "person"
+    assert by("one") == "person"

@@ -93,6 +93,7 @@ class AsyncAgent:
         _positive(max_seconds, "max_seconds")
         _positive(tool_timeout, "tool_timeout")
         _whole(max_output, "max_output")
+        _check_store(store)
         self._toolboxes = Toolboxes(tools, max_output)
         self._manner = Manner(
             instructions, limits, parallel, approval_of(approve), tool_timeout, {**_OPTIONS, **options}
@@ -100,7 +101,7 @@ class AsyncAgent:
         self._on_event = on_event
         self._own_client = not isinstance(client, AsyncClient)
         self._client = client if isinstance(client, AsyncClient) else AsyncClient(client)
-        self._store = store if store is not None else MemorySessions()
+        self._store = MemorySessions() if store is None else store
         self._opened: Callable[[], None] | None = None
         self._opening = asyncio.Lock()
         self._works: set[Work] = set()
@@ -227,6 +228,12 @@ def _whole(value: int | None, name: str) -> Any:
     if isinstance(value, float):
         raise UsageError(f"`{name}` must be a whole number, not {value!r}")
     return _positive(value, name)
+
+
+def _check_store(store: object) -> None:
+    if store is not None and not isinstance(store, str) and not callable(getattr(store, "journal", None)):
+        kind = type(store).__name__
+        raise UsageError(f"`store` must be a URL or a store, not a `{kind}`", hint='such as "sqlite:///work.db"')
 
 
 def _message(task: Task) -> Message:

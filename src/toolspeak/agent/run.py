@@ -106,8 +106,6 @@ class Work:
             now=self._loop.time(),
         )
         await committed(self._journal.begin())
-        if self._manner.approval is not None:
-            self._manner.approval.enter(self._journal.session)
         try:
             answer = await self._rounds(rounds)
         except asyncio.CancelledError:
@@ -254,7 +252,8 @@ class Work:
         def emit(text: str) -> None:
             self._loop.call_soon_threadsafe(self._tell, OutputPiece(planned.call.id, text))
 
-        return CallContext(planned.call.id, call_key(self._journal.session, planned.key), tainted, emit)
+        session = self._journal.session
+        return CallContext(planned.call.id, call_key(session, planned.key), tainted, emit, session)
 
 
 def _counted(number: int, what: str) -> str:

@@ -2,14 +2,15 @@
 
 A decision is a value that says why. A call of a tool with side effects that was made while untrusted content was
 before the model is put to the person each time: no rule and no memory covers it. `yes` answers in the person's place,
-and only for what runs in a sandbox. Above: `shell`, `wrappers`, the agent. Below: `patterns`, `threads`.
+and only for what runs in a sandbox. What a person said counts in the session of the call that was asked about, however
+many sessions are under way at once. Above: `shell`, `wrappers`, the agent. Below: `patterns`, `threads`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Literal, TypeAlias, cast
 
@@ -26,6 +27,8 @@ __all__ = ["Answer", "Approval", "Ask", "Decision", "Question"]
 Answer: TypeAlias = Literal["once", "call", "tool", "deny"]
 #: Decisions that are remembered for whoever looks.
 _MOST_DECISIONS = 1000
+#: Sessions whose consent is remembered; in one that was forgotten the person is asked again.
+_MOST_SESSIONS = 1000
 
 
 class Question(msgspec.Struct, frozen=True):
@@ -38,6 +41,8 @@ class Question(msgspec.Struct, frozen=True):
     call_id: str = ""
     tainted: bool = False
     sandboxed: bool = False
+    #: The session in which the call is made, and in which the answer counts.
+    session: str = ""
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -59,8 +64,16 @@ _BY_YES = Decision(True, "everything inside the sandbox was allowed beforehand",
 Ask: TypeAlias = Callable[[Question], Answer | Awaitable[Answer]]
 
 
+class _Consent:
+    """What a person said in one session that counts for later calls in it."""
+
+    def __init__(self) -> None:
+        self.tools: set[str] = set()
+        self.calls: set[tuple[str, bytes]] = set()
+
+
 class Approval:
-    """Decides about calls for one session. One question at a time, whoever asks."""
+    """Decides about calls, for each session by what was said in it. One question at a time, whoever asks."""
 
     def __init__(
         self,
@@ -74,9 +87,7 @@ class Approval:
         self._allow = patterns(allow)
         self._deny = patterns(deny)
         self._yes = yes
-        self._tools: set[str] = set()
-        self._calls: set[tuple[str, bytes]] = set()
-        self._session = ""
+        self._said: OrderedDict[str, _Consent] = OrderedDict()  # by session, the latest last
         self._lock: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
         #: What was decided, oldest first.
         self.decisions: deque[Decision] = deque(maxlen=_MOST_DECISIONS)
@@ -109,16 +120,9 @@ class Approval:
         self.decisions.append(decision)
         return decision
 
-    def enter(self, session: str) -> None:
-        """From now on it is about this session: what was said in another does not count in it."""
-        if session != self._session:
-            self._session = session
-            self.forget()
-
     def forget(self) -> None:
-        """What was said no longer counts."""
-        self._tools.clear()
-        self._calls.clear()
+        """What was said no longer counts, in any session."""
+        self._said.clear()
 
     def _by_rule(
         self, tool: Tool, arguments: JSONObject, context: CallContext, sandboxed: bool, why: str, yes_counts: bool
@@ -132,7 +136,7 @@ class Approval:
         if not tool.side_effects:
             return Decision(True, "the tool changes nothing", "harmless")
         if not context.tainted:
-            if tool.name in self._tools or _key(tool, arguments) in self._calls:
+            if self._remembers(context.session, tool, arguments):
                 return Decision(True, "allowed earlier in this session", "memory")
             for rule in self._allow:
                 if rule.covers(tool, arguments):
@@ -147,16 +151,28 @@ class Approval:
         reason = why or _reason(context, sandboxed, self._yes)
         if self._ask is None:
             return Decision(False, f"{reason}, and nobody can be asked here", "nobody")
-        question = Question(tool, arguments, reason, context.call_id, context.tainted, sandboxed)
+        question = Question(tool, arguments, reason, context.call_id, context.tainted, sandboxed, context.session)
         answer = await _asked(self._ask, question)
         if answer == "tool":
-            self._tools.add(tool.name)
+            self._consent(context.session).tools.add(tool.name)
         elif answer == "call":
-            self._calls.add(_key(tool, arguments))
+            self._consent(context.session).calls.add(_key(tool, arguments))
         # Anything that is not clearly a yes is a no.
         if answer in ("once", "call", "tool"):
             return Decision(True, "the user allowed it", "person")
         return Decision(False, "the user said no", "person")
+
+    def _remembers(self, session: str, tool: Tool, arguments: JSONObject) -> bool:
+        said = self._said.get(session)
+        return said is not None and (tool.name in said.tools or _key(tool, arguments) in said.calls)
+
+    def _consent(self, session: str) -> _Consent:
+        """What was said in a session, to be added to."""
+        said = self._said.pop(session, None) or _Consent()
+        self._said[session] = said
+        if len(self._said) > _MOST_SESSIONS:
+            self._said.popitem(last=False)
+        return said
 
     def _alone(self) -> asyncio.Lock:
         """A lock of this event loop; an approval may see several, one after the other."""

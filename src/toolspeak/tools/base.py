@@ -32,6 +32,8 @@ class CallContext(msgspec.Struct, frozen=True):
     tainted: bool = False
     #: Takes output as it comes, for whoever watches. The result is what `run` returns.
     emit: Callable[[str], None] = _nowhere
+    #: The session in which it is made: what was said in one counts in that one only.
+    session: str = ""
 
 
 def call_key(*parts: str) -> str:
