@@ -202,6 +202,12 @@ def test_a_call_of_the_clients_tool_is_handed_over() -> None:
     assert answer.json["choices"][0]["finish_reason"] == "tool_calls"
 
 
+def result_of(first: JSONObject) -> JSONObject:
+    """What the client's tool says to the only call that the client has seen."""
+    (call,) = first["tool_calls"]
+    return {"role": "tool", "tool_call_id": call["id"], "content": "mine says"}
+
+
 def mixed_round() -> list[ts.Event]:
     return [
         ts.TextDelta("Both."),
@@ -222,9 +228,9 @@ def test_a_mixed_round_is_put_back_when_the_client_returns(elsewhere: bool) -> N
     async def talk() -> Answer:
         tools = [client_tool("mine")]
         first = message(await place.ask({"messages": said(), "tools": tools}))
-        assert [call["id"] for call in first["tool_calls"]] == ["m1"]
+        assert [call["function"]["name"] for call in first["tool_calls"]] == ["mine"]
         assert place.clock.ran == [{"zone": "UTC"}]
-        history = [*said(), first, {"role": "tool", "tool_call_id": "m1", "content": "mine says"}]
+        history = [*said(), first, result_of(first)]
         app = place.proxy() if elsewhere else place.app
         return await place.ask({"messages": history, "tools": tools}, app=app)
 
@@ -250,7 +256,7 @@ def test_rounds_before_a_handed_call_are_put_back_too() -> None:
     async def talk() -> Answer:
         tools = [client_tool("mine")]
         first = message(await place.ask({"messages": said(), "tools": tools}))
-        history = [*said(), first, {"role": "tool", "tool_call_id": "m1", "content": "mine says"}]
+        history = [*said(), first, result_of(first)]
         return await place.ask({"messages": history, "tools": tools})
 
     assert message(run(talk()))["content"] == "Done."
@@ -273,7 +279,7 @@ def test_what_one_tenant_found_is_not_put_back_for_another() -> None:
     async def talk() -> None:
         tools = [client_tool("mine")]
         first = message(await place.ask({"messages": said(), "tools": tools}))
-        history = [*said(), first, {"role": "tool", "tool_call_id": "m1", "content": "mine says"}]
+        history = [*said(), first, result_of(first)]
         await place.ask({"messages": history, "tools": tools}, place.other)
 
     run(talk())
@@ -363,7 +369,7 @@ def test_emulated_calls_run_as_well() -> None:
 def test_a_client_that_leaves_cancels_the_tool() -> None:
     async def leave() -> None:
         tool = Hanging()
-        place = Place(clock_call(), "never", tools=[tool])
+        place = Place([*clock_call(), ts.UsageSeen(ts.Usage(70, 7))], "never", tools=[tool])
         gone = asyncio.Event()
         body = json.dumps({"model": "m", "messages": said()}).encode()
         incoming = [{"type": "http.request", "body": body, "more_body": False}]
@@ -393,6 +399,9 @@ def test_a_client_that_leaves_cancels_the_tool() -> None:
         gone.set()
         await task
         await asyncio.wait_for(tool.cancelled.wait(), 5)
+        # What the model said before the tool ran was paid for, whoever left then.
+        (timing,) = place.app.operation.own_numbers().timings.values()
+        assert (timing.upstream, timing.input_tokens, timing.output_tokens) == (1, 70, 7)
         again = await ask(
             place.app, "POST", "/v1/chat/completions", {**bearer(place.key), "idempotency-key": "k"}, body
         )

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -34,7 +34,7 @@ from ...core.events import (
     TextDelta,
     UsageSeen,
 )
-from ...core.model import JSONObject, Note, Request, Tool, ToolCall, ToolChoice, ToolResult
+from ...core.model import JSONObject, Note, Opaque, Request, Tool, ToolCall, ToolChoice, ToolResult, is_object
 from ...core.rounds import Action, Ask, Execute, Executed, Finished, Heard, Limits, Planned, Ran, Rounds
 from ...core.strategy import Settings
 from ...core.turns.trace import TracedReply
@@ -53,6 +53,8 @@ _log = logging.getLogger("toolspeak.server")
 _HELD = (CallStart, CallArgs, CallEnd, UsageSeen, Finish, OpaqueSeen, Failure)
 #: Seconds after which a source that lacked something is asked again.
 _ASK_AGAIN = 30.0
+#: Seconds for a call that begins when the time is over: it is told that it was stopped.
+_NO_TIME = 0.001
 #: Between what was said before a tool ran and what is said after it.
 _BREAK = "\n\n"
 
@@ -140,12 +142,18 @@ class LoopTools:
         toolbox = self._toolbox(chosen)
         _check(request, toolbox)
         memory = LoopMemory(maker.conversation, tenant)
-        request = msgspec.structs.replace(request, messages=memory.put_back(request.messages))
+        messages, lost = memory.put_back(request.messages)
+        request = msgspec.structs.replace(request, messages=messages)
         # A call is run only once it is known to be whole and to fit, and is told from text that others wrote.
         checked = msgspec.structs.replace(settings, stream_calls="checked", marks="nonce")
-        turn = LoopTurn(_Row(maker, request, checked, tenant), self, toolbox, memory, (*seen, *notes))
+        turn = LoopTurn(_Row(maker, request, checked, tenant), self, toolbox, memory, (*seen, *notes, *lost))
         turn.tells = chosen is not None
         return MadeTurn(turn, request, turn.first.plan, toolbox.tools)
+
+    def seconds_until(self, deadline: float | None, now: float) -> float | None:
+        """How long a call that begins now may take; `deadline`: when the time of the whole answer is over."""
+        limits = [self.tool_seconds, None if deadline is None else max(deadline - now, _NO_TIME)]
+        return min((limit for limit in limits if limit is not None), default=None)
 
     def _toolbox(self, chosen: frozenset[str] | None) -> Toolbox:
         """The tools for one answer; what is too long for the model is kept for this answer, and nobody else's."""
@@ -309,7 +317,8 @@ class LoopTurn:
         context = CallContext(call.id, call_key(self._name, planned.key), action.tainted)
         began = time.monotonic()
         executable = self._toolbox[call.name]
-        output = await carried_out(executable, call.arguments, context, self._tools.tool_seconds)
+        seconds = self._tools.seconds_until(self._rounds.deadline, began)
+        output = await carried_out(executable, call.arguments, context, seconds)
         result = ToolResult(call.id, output.content, call.name, output.error, output.parts)
         return Ran(result, time.monotonic() - began, output.final)
 
@@ -317,17 +326,18 @@ class LoopTurn:
 
     def _end(self, finished: Finished, *, mixed: bool) -> list[Event]:
         """The last batch: the client's calls, what was used, why it stopped."""
-        answer, handed, reply = finished.answer, finished.handed, self._last
+        answer, reply = finished.answer, self._last
         assert reply is not None  # there is no end without a turn
         self.outcome = self._summed(reply.failure)
-        self._memory.keep(answer, handed, mixed=mixed)
+        handed = self._memory.keep(answer, finished.handed, mixed=mixed)
+        shown_as = {call.id: shown.id for call, shown in zip(finished.handed, handed, strict=True)}
         events = [event for index, call in enumerate(handed) for event in _events_of(index, call)]
         if reply.calls and not handed and answer.content:  # a tool had the last word
             self._paused = self._said
             events.append(TextDelta(self._apart(answer.content)))
         if self._breaks and not handed:
             events.append(TextDelta(self._breaks))
-        events += [OpaqueSeen(part) for part in reply.opaque]
+        events += [OpaqueSeen(_about(part, shown_as)) for part in reply.opaque]
         events += [Noted(note) for note in answer.notes if note not in reply.notes]
         if answer.rounds:
             events.append(Noted(Note("server_rounds", f"{len(answer.rounds)} rounds of tools ran in the proxy")))
@@ -350,6 +360,14 @@ class LoopTurn:
             failure,
             msgspec.structs.replace(last, attempts=attempts),
         )
+
+
+def _about(part: Opaque, shown_as: Mapping[str, str]) -> Opaque:
+    """What is said about a call besides, about the call as the client sees it."""
+    about = part.data.get("id") if is_object(part.data) else None
+    if not isinstance(about, str) or about not in shown_as:
+        return part
+    return msgspec.structs.replace(part, data={**part.data, "id": shown_as[about]})
 
 
 def _told_call(call: ToolCall) -> JSONObject:
