@@ -16,7 +16,7 @@ import msgspec
 from .core.events import Event, Failure, Noted, fold
 from .core.turns.actions import Action, Ask, Done, Emit, Outcome, Stop
 from .core.turns.passage import Passage
-from .core.turns.trace import TracedReply
+from .core.turns.trace import AttemptTrace, TracedReply
 from .errors import FormatError, ModelError, ToolChoiceError, UpstreamError
 from .upstreams.seam import Batches, Upstream, error_of, failure_of
 
@@ -43,6 +43,11 @@ class AnyTurn(Protocol):
     first_token: float
     held: float
     tooled: float
+
+    @property
+    def answered(self) -> tuple[AttemptTrace, ...]:
+        """The requests whose answers are over, also of a turn that has no outcome."""
+        ...
 
     def batches(self) -> AsyncGenerator[list[Event], None]:
         """The events, as they become certain; `outcome` is there with the last of them."""
@@ -78,6 +83,11 @@ class Turn:
         self.tooled = 0.0
         #: How long was waited when the first of what is held back was read.
         self._held_since = 0.0
+
+    @property
+    def answered(self) -> tuple[AttemptTrace, ...]:
+        """The requests whose answers are over."""
+        return self._engine.answered
 
     async def batches(self) -> AsyncGenerator[list[Event], None]:
         """The events of the turn: what one read made certain comes together, as soon as it is certain."""

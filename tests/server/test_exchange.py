@@ -18,8 +18,8 @@ from tests.server.live import PROTOCOLS, QUESTION, Two, between, stream_type
 from tests.server.players import AT_ONCE, END, FACES, NEVER, OFTEN, Client, Script, scripted, talker, words
 from tests.server.speakers import SPEAKERS, Speaker
 from tests.upstreams.loopback import Heard, chunked, head
-from toolspeak.core.events import Event, Failure, Finish, TextDelta
-from toolspeak.core.model import Request
+from toolspeak.core.events import Event, Failure, Finish, TextDelta, UsageSeen
+from toolspeak.core.model import Request, Usage
 from toolspeak.protocols import openai_chat
 from toolspeak.upstreams.seam import Batches
 
@@ -76,6 +76,33 @@ def test_an_answer_that_is_there_at_once_is_not_watched_over():
 
     client = run(talk())
     assert (client.status, client.looks) == (200, 1)  # for the request itself
+
+
+class Spending(Script):
+    """An upstream whose first answer is empty, so that it is asked again, and whose second does not end."""
+
+    async def _batches(self) -> Batches:
+        if len(self.asked) == 1:
+            yield [UsageSeen(Usage(70, 7)), Finish("stop")]
+        else:
+            self.reached.set()
+            await asyncio.Event().wait()
+
+
+@pytest.mark.requirement("R-F27")
+def test_answers_that_were_over_before_a_client_left_are_counted():
+    async def talk() -> Any:
+        script = Spending()
+        app = scripted(script)
+        client = talker(app, SPEAKERS[0], stream=False)
+        await script.reached.wait()
+        client.leave()
+        await client.task
+        return app.operation.own_numbers()
+
+    numbers = run(talk())
+    (timing,) = numbers.timings.values()
+    assert (timing.upstream, timing.input_tokens, timing.output_tokens) == (2, 70, 7)
 
 
 @pytest.mark.requirement("R-F27")

@@ -472,13 +472,18 @@ class Engine:
         events.append(Finish("error" if failure is not None else reason))
         return [Emit(events), Done(self._outcome(failure))]
 
+    @property
+    def answered(self) -> tuple[AttemptTrace, ...]:
+        """The requests whose answers are over: of a turn that somebody leaves there is no outcome that tells them."""
+        return tuple(map(_traced, self._attempts))
+
     def _outcome(self, failure: Failure | None) -> Outcome:
         no_call = Note("") if self._gate.passed else self._why_no_call()
         trace = Trace(
             plan=self._plan.kind,
             rule=self._plan.rule,
             why=self._plan.why,
-            attempts=tuple(_traced(attempt) for attempt in self._attempts),
+            attempts=self.answered,
             contract_tokens=self._asking.contract_tokens,
             why_no_call=no_call.detail,
             policy=self._plan.policy,

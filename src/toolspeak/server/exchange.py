@@ -390,7 +390,7 @@ class Exchange:
         about = (self.id, self._face.name, request.model, plan.kind)
         if outcome is None:
             error = "the client went away" if self._gone else "it was broken off"
-            trace = Trace(plan.kind, plan.rule, plan.why)
+            trace = Trace(plan.kind, plan.rule, plan.why, turn.answered)
             self.record = Record(*about, turn.asked, (), error, trace, tuple(self._notes))
             return
         failure = outcome.failure.message if outcome.failure is not None else ""

@@ -48,6 +48,9 @@ def passes(request: Request, plan: Plan) -> bool:
 class Passage:
     """One turn."""
 
+    #: The answer to the only request ends the turn.
+    answered: tuple[AttemptTrace, ...] = ()
+
     def __init__(self, request: Request, plan: Plan, *, stamp: int, notes: tuple[Note, ...] = ()) -> None:
         self._request = request
         self._plan = plan
