@@ -12,8 +12,11 @@ import pytest
 
 import toolspeak as ts
 from toolspeak.config import load
-from toolspeak.conversation import request_of
+from toolspeak.conversation import Conversation, request_of
+from toolspeak.core.model import Message, TextPart, Tool, ToolCall, ToolResult
+from toolspeak.core.strategy import Settings
 from toolspeak.errors import SchemaError
+from toolspeak.state import MemoryState
 from toolspeak.upstreams.codecs import codec
 
 PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -189,3 +192,56 @@ def test_two_tools_of_one_name_are_an_error_unless_they_are_one():
 def test_a_timeout_that_never_comes_is_none(seconds: float):
     client, _ = _client(timeout=seconds)
     assert client.chat("Hi", timeout=seconds).text == "Hello."
+
+
+# ---- tools of earlier turns
+
+
+def talk(*users: str) -> tuple[Message, ...]:
+    return tuple(Message("user", (TextPart(text),)) for text in users)
+
+
+CALLED = (
+    Message("assistant", calls=(ToolCall("look", {}, "call_0"),)),
+    Message("tool", results=(ToolResult("call_0", "a bird"),)),
+)
+
+
+def recalled(conversation: Conversation, *messages: Message) -> tuple[str, list[str]]:
+    request, notes = conversation.recall("anna", ts.Request("m", messages), Settings(sticky_tools="always"))
+    return notes[0].code, [tool.description for tool in request.tools]
+
+
+@pytest.mark.requirement("C3")
+def test_tools_are_recalled_in_their_own_conversation_though_calls_have_the_same_ids():
+    conversation = Conversation(MemoryState())
+    for name in ("one", "two"):
+        conversation.remember("anna", ts.Request("m", talk(name), (Tool("look", name),)), ["call_0"])
+
+    for name in ("one", "two"):
+        assert recalled(conversation, *talk(name), *CALLED) == ("tools_recalled", [name])
+        assert recalled(conversation, *talk(name), *CALLED, *talk("And now?")) == ("tools_recalled", [name])
+    # Where a client has changed what was said, nobody can tell whose they are.
+    assert recalled(conversation, *talk("three"), *CALLED)[0] == "tools_guessed"
+    assert recalled(conversation, *talk("on", "e"), *CALLED)[0] == "tools_guessed"
+
+
+@pytest.mark.requirement("C3")
+def test_of_calls_with_one_id_in_one_conversation_the_last_says_which_tools_there_are():
+    conversation = Conversation(MemoryState())
+    first = (*talk("one"), *CALLED)
+    conversation.remember("anna", ts.Request("m", talk("one"), (Tool("look", "then"),)), ["call_0"])
+    conversation.remember("anna", ts.Request("m", (*first, *talk("two")), (Tool("look", "now"),)), ["call_0"])
+
+    assert recalled(conversation, *first, *talk("two"), *CALLED) == ("tools_recalled", ["now"])
+    assert recalled(conversation, *first) == ("tools_recalled", ["then"])
+
+
+@pytest.mark.requirement("C3")
+def test_what_is_said_along_with_results_was_said_after_the_call():
+    conversation = Conversation(MemoryState())
+    conversation.remember("anna", ts.Request("m", talk("one"), (Tool("look", "one"),)), ["call_0"])
+    result = Message("user", (TextPart("Go on."),), results=(ToolResult("call_0", "a bird"),))
+
+    assert recalled(conversation, *talk("one"), result) == ("tools_recalled", ["one"])  # also where its call is missing
+    assert recalled(conversation, *talk("one"), CALLED[0], result) == ("tools_recalled", ["one"])

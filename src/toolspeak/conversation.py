@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from hashlib import blake2b
 from math import isfinite
 from typing import TypeVar
 
@@ -135,11 +136,11 @@ class Conversation:
         """Whether many processes share this memory, so that what is needed must be fetched first."""
         return self._shared is not None
 
-    async def warm(self, tenant: str, call_ids: Iterable[str] = (), items: Iterable[str] = ()) -> None:
-        """Have what belongs to these calls and names at hand, where many processes share one memory."""
+    async def warm(self, tenant: str, messages: Iterable[Message] = (), items: Iterable[str] = ()) -> None:
+        """Have what belongs to these messages and names at hand, where many processes share one memory."""
         if self._shared is not None:
-            calls = (_key(tenant, call_id) for call_id in call_ids)
-            await self._shared.warm((*calls, *(_item_key(tenant, name) for name in items)))
+            keys = _keys_of_results(tenant, messages)
+            await self._shared.warm((*keys, *(_item_key(tenant, name) for name in items)))
 
     async def settle(self) -> None:
         """Wait until every process can go on with what was kept."""
@@ -148,8 +149,14 @@ class Conversation:
 
     def remember(self, tenant: str, request: Request, call_ids: Iterable[str]) -> None:
         """Keep the tools of the calls that have just been made."""
-        for call_id in call_ids:
-            self._state.put(_key(tenant, call_id), self._written(request.tools), _REMEMBERED)
+        ids = tuple(call_ids)
+        if not ids:
+            return
+        said = _Said()
+        for message in request.messages:
+            said.add(message)
+        for call_id in ids:
+            self._state.put(said.key(tenant, call_id), self._written(request.tools), _REMEMBERED)
 
     def _written(self, tools: tuple[Tool, ...]) -> str:
         """Tools as they are kept. Agents call with the same ones again and again."""
@@ -191,20 +198,44 @@ class Conversation:
         return self._state.get(_item_key(tenant, name))
 
     def _remembered(self, tenant: str, request: Request) -> tuple[Tool, ...]:
-        for message in reversed(request.messages):
-            for result in message.results:
-                kept = self._state.get(_key(tenant, result.id))
-                if isinstance(kept, str):
-                    return _TOOLS.decode(kept)
+        for key in reversed(_keys_of_results(tenant, request.messages)):
+            kept = self._state.get(key)
+            if isinstance(kept, str):
+                return _TOOLS.decode(kept)
         return ()
+
+
+class _Said:
+    """What users have said so far: it tells a conversation from others whose calls have the same ids."""
+
+    def __init__(self) -> None:
+        self._digest = blake2b(digest_size=16)
+
+    def add(self, message: Message) -> None:
+        """A message of the conversation; only what clients write and repeat is counted."""
+        if message.role == "user" and (text := message.text):
+            data = text.encode("utf-8", "surrogatepass")
+            # With its length before it, so that no two conversations look alike, whatever stands in them.
+            self._digest.update(len(data).to_bytes(8, "big") + data)
+
+    def key(self, tenant: str, call_id: str) -> str:
+        """Where the tools of a call that is made now are kept."""
+        return f"tools/{tenant}/{self._digest.hexdigest()}/{call_id}"
+
+
+def _keys_of_results(tenant: str, messages: Iterable[Message]) -> list[str]:
+    """Where the tools of the calls are kept that these messages hold results of."""
+    said, made, keys = _Said(), dict[str, str](), list[str]()
+    for message in messages:
+        made |= {call.id: said.key(tenant, call.id) for call in message.calls}
+        # A client may have left out the call: nothing is said between it and its result.
+        keys += [made.get(result.id) or said.key(tenant, result.id) for result in message.results]
+        said.add(message)
+    return keys
 
 
 def _item_key(tenant: str, name: str) -> str:
     return f"items/{tenant}/{name}"
-
-
-def _key(tenant: str, call_id: str) -> str:
-    return f"tools/{tenant}/{call_id}"
 
 
 def _wanted(request: Request, settings: Settings) -> bool:

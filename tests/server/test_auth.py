@@ -408,7 +408,7 @@ def test_nobody_recalls_the_tools_of_another():
     (call,) = says(team, keys["anna"], {**HELLO, "tools": TOOLS})["choices"][0]["message"]["tool_calls"]
     parrot.text = "A bird."
     history = [
-        {"role": "user", "content": "Look."},
+        *HELLO["messages"],
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": call["id"], "content": "a bird"},
     ]

@@ -136,12 +136,12 @@ def test_a_conversation_goes_on_in_another_process_without_waiting_in_the_loop(u
     async def converse() -> None:
         first.remember("anna", ASKED, ["call_1"])
         await first.settle()
-        await second.warm("anna", ["call_1", "call_2"], ["item_1"])
+        await second.warm("anna", RESULT.messages, ["item_1"])
         request, notes = second.recall("anna", RESULT, Settings())
         assert (request.tools, notes[0].code) == (TOOLS, "tools_recalled")
         assert second.item("anna", "item_1") is None  # known not to be there: nobody asks again
         # Another tenant has nothing of it.
-        await second.warm("berta", ["call_1"])
+        await second.warm("berta", RESULT.messages)
         request, notes = second.recall("berta", RESULT, Settings())
         assert notes[0].code == "tools_guessed"
 
@@ -174,7 +174,7 @@ def test_while_the_database_is_away_a_process_remembers_for_itself(url: str, cap
     async def converse() -> None:
         conversation.remember("anna", ASKED, ["call_1"])
         await conversation.settle()
-        await conversation.warm("anna", ["call_1", "call_2"])
+        await conversation.warm("anna", RESULT.messages, ["item_1"])
         request, _ = conversation.recall("anna", RESULT, Settings())
         assert request.tools == TOOLS
 
@@ -212,7 +212,7 @@ def test_other_states_are_not_shared(tmp_path: Path):
 
     async def nothing() -> None:
         conversation = Conversation(MemoryState())
-        await conversation.warm("anna", ["a"], ["b"])
+        await conversation.warm("anna", RESULT.messages, ["b"])
         await conversation.settle()
 
     run(nothing())

@@ -61,8 +61,7 @@ class Earlier:
             return
         from .loop.memory import names_of
 
-        results = (result.id for message in request.messages for result in message.results)
-        await self._conversation.warm(self._tenant, results, names_of(request.messages))
+        await self._conversation.warm(self._tenant, request.messages, names_of(request.messages))
 
     async def keep(self, request: Request, answer: bytes) -> None:
         """Keep an answer; `answer` is all of it, or the end of a stream. Others can go on with it then."""
