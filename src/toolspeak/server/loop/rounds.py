@@ -37,7 +37,7 @@ from ...core.events import (
 from ...core.model import JSONObject, Note, Opaque, Request, Tool, ToolCall, ToolChoice, ToolResult, is_object
 from ...core.rounds import Action, Ask, Execute, Executed, Finished, Heard, Limits, Planned, Ran, Rounds
 from ...core.strategy import Settings
-from ...core.turns.trace import TracedReply
+from ...core.turns.trace import AttemptTrace, TracedReply
 from ...errors import UsageError
 from ...tools.base import CallContext, Executable, call_key
 from ...tools.wrappers import cut_short, only
@@ -209,6 +209,7 @@ class LoopTurn:
         self._paused = False  # and a tool has run since
         self._last: TracedReply | None = None
         self._outcomes: list[Outcome] = []
+        self._current: AnyTurn | None = None
         self.provider = self.first.turn.provider
         self.asked = 0
         self.waited = 0.0
@@ -220,6 +221,12 @@ class LoopTurn:
         self.tells = False
         self.untold: list[JSONObject] = []
 
+    @property
+    def answered(self) -> tuple[AttemptTrace, ...]:
+        """The requests whose answers are over, in all turns."""
+        before = tuple(attempt for outcome in self._outcomes for attempt in outcome.trace.attempts)
+        return before if self._current is None else before + self._current.answered
+
     async def batches(self) -> AsyncGenerator[list[Event], None]:
         """The events of all turns, as they become certain."""
         action: Action = self._begin
@@ -228,6 +235,7 @@ class LoopTurn:
         while not isinstance(action, Finished):
             if isinstance(action, Ask):
                 made = made or self._made(action)
+                self._current = made.turn
                 told = Told(made.turn, self._row.maker.reached.protocol)
                 async with aclosing(made.turn.batches()) as batches:
                     async for batch in batches:
@@ -296,6 +304,7 @@ class LoopTurn:
         self.held += turn.held
         self.asked += turn.asked
         self._outcomes.append(outcome)
+        self._current = None
         self._last = msgspec.structs.replace(reply, failure=outcome.failure or reply.failure)
         return self._last
 
@@ -348,7 +357,6 @@ class LoopTurn:
 
     def _summed(self, failure: Failure | None) -> Outcome:
         """All turns as one."""
-        attempts = tuple(attempt for outcome in self._outcomes for attempt in outcome.trace.attempts)
         warnings = dict.fromkeys(warning for outcome in self._outcomes for warning in outcome.warnings)
         # That the last turn called nothing is how a row ends well.
         last, called = self._outcomes[-1].trace, len(self._outcomes) > 1
@@ -358,7 +366,7 @@ class LoopTurn:
             sum(outcome.requests for outcome in self._outcomes),
             tuple(warnings),
             failure,
-            msgspec.structs.replace(last, attempts=attempts),
+            msgspec.structs.replace(last, attempts=self.answered),
         )
 
 
