@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from toolspeak.core.model import (
+    MOST_TOKENS,
     Media,
     Message,
     Note,
@@ -156,6 +157,8 @@ def test_json_values_are_told_apart(value: Any, an_object: bool, an_array: bool)
 def test_usage_adds_up():
     assert Usage(1, 2, 3) + Usage(10, 20, 30) == Usage(11, 22, 33)
     assert Usage() + Usage(1) == Usage(1, 0, 0)
+    # However much upstreams claim, a sum fits everywhere.
+    assert Usage(MOST_TOKENS, 1) + Usage(10**30, 1, 5) == Usage(MOST_TOKENS, 2, 5)
 
 
 VALUES = [

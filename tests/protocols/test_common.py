@@ -10,7 +10,15 @@ import pytest
 from toolspeak.core.model import JSONObject, JSONValue, Request
 from toolspeak.errors import UsageError
 from toolspeak.protocols import anthropic, gemini, ollama, openai_chat, openai_responses
-from toolspeak.protocols.common import declared_tools, int_field, number_field, parse_object, request_fields, shorten
+from toolspeak.protocols.common import (
+    count,
+    declared_tools,
+    int_field,
+    number_field,
+    parse_object,
+    request_fields,
+    shorten,
+)
 
 MODULES = {
     "anthropic": anthropic,
@@ -169,3 +177,26 @@ def test_a_number_that_json_has_no_word_for_is_refused(given: float):
 )
 def test_what_is_quoted_can_be_seen(said: str | bytes, shown: str):
     assert shorten(said) == shown
+
+
+@pytest.mark.parametrize(
+    ("told", "tokens"),
+    [
+        (7, 7),
+        (7.0, 7),
+        (2**53, 2**53),
+        (0, 0),
+        (-5, 0),
+        (None, 0),
+        ("7", 0),
+        (True, 0),
+        (2**53 + 1, 0),
+        (2**63, 0),
+        (10**30, 0),
+        (1e300, 0),
+        (float("inf"), 0),
+        (float("nan"), 0),
+    ],
+)
+def test_a_number_of_tokens_that_can_be_none_is_not_counted(told: JSONValue, tokens: int):
+    assert count(told) == tokens

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,6 +17,13 @@ from toolspeak.store.sessions import Store
 from toolspeak.store.transfer import FORMAT, export, import_lines
 
 HEAD = json.dumps({"format": FORMAT, "version": 1})
+
+
+A1 = '{"session": {"id": "a1"}}'
+
+
+def _answer(**fields: Any) -> str:
+    return json.dumps({"answer": fields})
 
 
 def _rich(store: Store) -> str:
@@ -96,10 +104,30 @@ def test_many_sessions_are_written_without_all_of_them_at_hand(store: Store, mon
         (["["], "line 1 is not JSON"),
         (["[]"], "line 1 is not an object"),
         ([json.dumps({"format": FORMAT, "version": 2})], "newer version"),
-        ([json.dumps({"format": FORMAT})], "newer version"),
+        ([json.dumps({"format": FORMAT})], "line 1: `version` must be"),
+        ([json.dumps({"format": FORMAT, "version": -5})], "line 1: `version` must be"),
+        ([json.dumps({"format": FORMAT, "version": True})], "line 1: `version` must be"),
         ([HEAD, '{"message": {"role": "user"}}'], "belongs to no session"),
         ([HEAD, '{"session": {}}'], "line 2 cannot be understood"),
-        ([HEAD, '{"session": {"id": "../etc"}}'], "no session"),
+        ([HEAD, '{"session": {"id": "../etc"}}'], "line 2: `session.id`.*no session"),
+        ([HEAD, '{"session": {"id": ""}}'], "line 2: `session.id`"),
+        ([HEAD, '{"session": {"id": "a1", "created": NaN}}'], "line 2: `session.created` is not a number"),
+        ([HEAD, '{"session": {"id": "a1", "updated": Infinity}}'], "line 2: `session.updated` is not a number"),
+        ([HEAD, '{"session": {"id": "a1", "updated": 1e999}}'], "line 2: `session.updated` is not a number"),
+        ([HEAD, '{"session": {"id": "a1", "about": {"a": [1, NaN]}}}'], r"line 2: `session.about.a\[1\]` is not"),
+        ([HEAD, '{"session": {"id": "a1", "updated": 1e300}}'], "line 2: `session.updated` must be from 0"),
+        ([HEAD, '{"session": {"id": "a1", "created": -1e300}}'], "line 2: `session.created` must be from 0"),
+        ([HEAD, '{"session": {"id": "a1", "title": "a\\ud800"}}'], "line 2: `session.title`"),
+        ([HEAD, '{"session": {"id": "a1", "title": "a\\u0000b"}}'], "line 2: `session.title`"),
+        ([HEAD, json.dumps({"session": {"id": "a1", "title": "x" * 10_000}})], "line 2: `session.title`"),
+        ([HEAD, A1, _answer(usage={"input_tokens": 10**30})], "line 3: `answer.usage.input_tokens` must be"),
+        ([HEAD, A1, _answer(usage={"output_tokens": 2**63})], "line 3: `answer.usage.output_tokens` must be"),
+        ([HEAD, A1, _answer(usage={"cached_tokens": -1})], "line 3: `answer.usage.cached_tokens` must be"),
+        ([HEAD, A1, _answer(requests=2**70)], "line 3: `answer.requests` must be"),
+        (
+            [HEAD, A1, _answer(rounds=[{"calls": [{"call": {"name": "f", "arguments": {}}, "seconds": -1}]}])],
+            r"line 3: `answer.rounds\[0\].calls\[0\].seconds` must be",
+        ),
         ([HEAD, '{"session": {"id": "a1"}}', '{"riddle": 1}'], "line 3 is neither"),
         ([HEAD, '{"session": {"id": "a1"}}', '{"message": {"role": "nobody"}}'], "line 3 cannot be understood"),
         ([HEAD, '{"session": {"id": "a1"}}', "[" * 100_000], "line 3 is not JSON"),

@@ -92,10 +92,11 @@ def listed(text: str, limit: int, as_json: bool) -> None:
         write_json(msgspec.to_builtins(found), indent=2)
         return
     for info in found:
-        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(info.updated))
         tokens = f"{info.input_tokens + info.output_tokens} tokens"
         held = f"; {info.holder} writes" if info.holder else ""
-        click.echo(f"{info.id[:12]}  {when}  {_plain(info.title) or '(nothing said yet)'}  ({tokens}{held})")
+        click.echo(
+            f"{info.id[:12]}  {_when(info.updated)}  {_plain(info.title) or '(nothing said yet)'}  ({tokens}{held})"
+        )
 
 
 @command.command("show")
@@ -190,6 +191,11 @@ def doctor(repair: bool, as_json: bool) -> None:
             click.echo(f"broken off: {name}{'' if not repair else ' (repaired, unless somebody writes into it)'}")
         click.echo("everything can be read" if report.good else "some of it cannot be read; the rest can")
     click.get_current_context().exit(0 if report.good else 1)
+
+
+def _when(moment: float) -> str:
+    """A time as it is listed; 0 is one that nobody knows."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(moment)) if moment else "(time not known)"
 
 
 def _lines(stream: Any) -> Iterator[str]:

@@ -18,6 +18,7 @@ from ..errors import UsageError
 
 __all__ = [
     "BESIDE",
+    "MOST_TOKENS",
     "JSONObject",
     "JSONValue",
     "Media",
@@ -233,6 +234,10 @@ class Request(msgspec.Struct, frozen=True):
     protocol: str = ""
 
 
+#: No count of tokens is higher, whatever upstreams claim: it is exact in every JSON and fits every database.
+MOST_TOKENS: Final = 2**53
+
+
 class Usage(msgspec.Struct, frozen=True):
     """Tokens used, as far as the upstream told."""
 
@@ -244,10 +249,10 @@ class Usage(msgspec.Struct, frozen=True):
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.reasoning_tokens + other.reasoning_tokens,
+            min(self.input_tokens + other.input_tokens, MOST_TOKENS),
+            min(self.output_tokens + other.output_tokens, MOST_TOKENS),
+            min(self.cached_tokens + other.cached_tokens, MOST_TOKENS),
+            min(self.reasoning_tokens + other.reasoning_tokens, MOST_TOKENS),
         )
 
 

@@ -15,6 +15,7 @@ import msgspec
 
 from ..core.events import Failure
 from ..core.model import (
+    MOST_TOKENS,
     JSONObject,
     JSONValue,
     Media,
@@ -387,8 +388,9 @@ def to_line(value: JSONValue) -> bytes:
 
 
 def count(value: JSONValue) -> int:
-    """A number of tokens, whatever a server wrote for it."""
-    return int(value) if isinstance(value, int | float) and value > 0 else 0
+    """A number of tokens, whatever a server wrote for it; 0 for what can be none."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return int(value) if is_number and 0 < value <= MOST_TOKENS else 0
 
 
 # ------------------------------------------------------------------------------------------------------ errors

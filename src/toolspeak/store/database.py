@@ -23,7 +23,7 @@ from sqlalchemy import exc
 
 from ..errors import NoStoreError, StoreError
 from .engines import MISSING, made
-from .faults import passes, translated
+from .faults import REFUSED_VALUES, passes, refused, translated
 from .migrate import is_current, is_there, migrate
 
 __all__ = ["Database"]
@@ -144,6 +144,8 @@ class Database:
             except exc.SQLAlchemyError as error:
                 if not passes(error) or time.monotonic() + pause > deadline:
                     raise translated(error, self.where) from error
+            except REFUSED_VALUES as error:
+                raise refused(error, self.where) from error
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 

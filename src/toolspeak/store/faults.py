@@ -11,7 +11,7 @@ from sqlalchemy import exc
 
 from ..errors import StoreDamagedError, StoreError, StoreFullError
 
-__all__ = ["passes", "translated"]
+__all__ = ["REFUSED_VALUES", "passes", "refused", "translated"]
 
 #: Seconds after which it is worth asking again.
 _RETRY_AFTER = 5.0
@@ -28,6 +28,9 @@ _SQLITE_FULL = {sqlite3.SQLITE_FULL}
 _POSTGRES_PASSING = ("08", "57P01", "57P02", "57P03", "53300", "40001", "40P01", "55P03", "25006")
 _POSTGRES_FULL = ("53100",)
 _POSTGRES_DAMAGED = ("XX001", "XX002")
+
+#: What the drivers raise, without a word of SQLAlchemy, for a value that no column can hold.
+REFUSED_VALUES = (OverflowError, UnicodeEncodeError)
 
 
 def passes(error: exc.SQLAlchemyError) -> bool:
@@ -55,11 +58,20 @@ def translated(error: exc.SQLAlchemyError, where: str) -> StoreError:
     if code in _SQLITE_DAMAGED or state.startswith(_POSTGRES_DAMAGED):
         hint = "`toolspeak sessions doctor` looks at it; restore a copy, or name another one"
         return StoreDamagedError(f"the store at {where} is damaged: {said}", hint=hint)
+    if isinstance(error, exc.DataError | exc.IntegrityError):
+        return refused(error.orig or error, where)
     message = f"the store at {where} does not answer: {said}"
     if not passes(error):
         return StoreError(message)
     # Nobody is there, or nobody who knows this name: a restart looks the same from outside as a slip of the pen.
     return _later(message, _REACH if not state and not code else _LATER)
+
+
+def refused(cause: BaseException, where: str) -> StoreError:
+    """What to tell whoever gave a value that the database does not take: too large a number, half a character."""
+    # Of a text that cannot be encoded, only the reason: the rest is somebody's text.
+    said = cause.reason if isinstance(cause, UnicodeEncodeError) else " ".join(str(cause).split())[:300]
+    return StoreError(f"the store at {where} cannot keep this: {said}")
 
 
 def _later(message: str, hint: str = _LATER) -> StoreError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import msgspec
 import sqlalchemy as sa
@@ -26,10 +26,12 @@ from .schema import calls, entries, now, pieces, rounds, sessions
 from .schema import leases as lease_table
 from .upsert import insert_new
 
-__all__ = ["SessionInfo", "Store", "checked_id", "new_id"]
+__all__ = ["LAST_TIME", "SessionInfo", "Store", "checked_id", "new_id"]
 
 #: Sessions that are listed unless more are asked for.
 _LISTED = 100
+#: The end of the year 9999, in UTC less a day: no clock that is right goes beyond, and every one shows it.
+LAST_TIME: Final = 253402300799.0 - 86_400.0
 
 
 def new_id() -> str:
@@ -211,8 +213,9 @@ def _listing(owner: str) -> sa.Select[*tuple[Any, ...]]:
         sessions.c.created,
         sessions.c.updated,
         summed(sa.func.count(entries.c.number)),
-        summed(sa.func.sum(entries.c.input_tokens)),
-        summed(sa.func.sum(entries.c.output_tokens)),
+        # As floats, which do not overflow, and are exact for every sum that is true.
+        summed(sa.func.sum(sa.cast(entries.c.input_tokens, sa.Double))),
+        summed(sa.func.sum(sa.cast(entries.c.output_tokens, sa.Double))),
         lease_table.c.holder,
         lease_table.c.token,
         sessions.c.about,
@@ -224,10 +227,15 @@ def _infos(rows: Iterable[Any]) -> list[SessionInfo]:
     """In the order of the columns above."""
     found: list[SessionInfo] = []
     for id, title, created, updated, count, given, made, holder, token, about in rows:
-        numbers = (int(count), int(given), int(made))  # PostgreSQL sums into decimals
+        numbers = (int(count), int(given), int(made))
         writer = "" if token is None or leases.is_over(token) else holder
-        found.append(SessionInfo(id, title, created, updated, *numbers, writer, _about(about)))
+        found.append(SessionInfo(id, title, _time(created), _time(updated), *numbers, writer, _about(about)))
     return found
+
+
+def _time(value: object) -> float:
+    """A time; 0 for what cannot be one. A list must not fail because of one row."""
+    return value if isinstance(value, float) and 0.0 <= value <= LAST_TIME else 0.0
 
 
 def _about(text: str) -> JSONObject:

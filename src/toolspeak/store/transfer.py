@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from math import isfinite
 from typing import Any, NamedTuple
 
 import msgspec
 import sqlalchemy as sa
 
-from ..core.model import JSONObject, JSONValue, Message, is_object
+from ..core.model import MOST_TOKENS, JSONObject, JSONValue, Message, Usage, is_array, is_object
+from ..core.printable import printable
 from ..core.record import Answer, Entry
-from ..errors import UsageError
+from ..errors import NoSessionError, UsageError
 from . import ledger
 from .leases import Place
 from .rows import dump
 from .schema import sessions
-from .sessions import SessionInfo, Store, checked_id
+from .sessions import LAST_TIME, SessionInfo, Store, checked_id
 
 __all__ = ["FORMAT", "VERSION", "Imported", "export", "import_lines"]
 
@@ -31,6 +33,10 @@ VERSION = 1
 _LONGEST_LINE = 256 * 1024 * 1024
 #: Sessions that are looked up at once.
 _PAGE = 200
+#: Titles that are made here are shorter; some were given.
+_LONGEST_TITLE = 1000
+#: Characters of the path to a value that are shown.
+_LONGEST_PATH = 200
 
 
 class Imported(NamedTuple):
@@ -114,7 +120,16 @@ def _sessions_in(lines: Iterable[str]) -> Iterator[tuple[_About, list[Entry]]]:
 
 def _about(said: JSONValue, number: int) -> _About:
     about: _About = _converted(said, _About, number)
-    checked_id(about.id)
+    try:
+        checked_id(about.id)
+    except NoSessionError as error:
+        raise UsageError(f"line {number}: `session.id` cannot be an id: {error}") from None
+    if about.title != printable(about.title, "") or len(about.title) > _LONGEST_TITLE:
+        raise UsageError(
+            f"line {number}: `session.title` must be one line of at most {_LONGEST_TITLE} characters that can be shown"
+        )
+    for name, moment in (("created", about.created), ("updated", about.updated)):
+        _check_range(number, f"session.{name}", moment, LAST_TIME)
     return about
 
 
@@ -158,21 +173,62 @@ def _read(line: str, number: int) -> JSONObject:
         raise UsageError(f"line {number} is not JSON: {error}") from None
     if not is_object(value):
         raise UsageError(f"line {number} is not an object")
+    if path := _not_finite(value):
+        raise UsageError(f"line {number}: `{path}` is not a number that JSON has a word for")
     return value
+
+
+def _not_finite(value: JSONObject) -> str:
+    """Where a number stands that is none, or that no float can hold, such as `NaN` or `1e999`; empty: nowhere."""
+    # A link to what holds each value, so that a path is put together only where it is needed.
+    waiting: list[tuple[JSONValue, Any]] = [(value, None)]
+    while waiting:
+        each, above = waiting.pop()
+        if isinstance(each, float) and not isfinite(each):
+            return _path(above)
+        if is_object(each):
+            waiting += [(inner, (f".{key:.80}", above)) for key, inner in each.items()]
+        elif is_array(each):
+            waiting += [(inner, (f"[{at}]", above)) for at, inner in enumerate(each)]
+    return ""
+
+
+def _path(link: Any) -> str:
+    steps: list[str] = []
+    while link is not None:
+        step, link = link
+        steps.append(step)
+    return printable("".join(reversed(steps))[1 : _LONGEST_PATH + 1], " ")
+
+
+def _check_range(number: int, path: str, value: float, most: float) -> None:
+    if not 0 <= value <= most:
+        raise UsageError(f"line {number}: `{path}` must be from 0 to {most:.0f}")
 
 
 def _check(said: JSONObject) -> None:
     if said.get("format") != FORMAT:
         raise UsageError("this is no export of sessions", hint="`toolspeak sessions export` makes one")
     version = said.get("version")
-    if not isinstance(version, int) or version > VERSION:
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise UsageError(f"line 1: `version` must be a whole number from 1 on, not {version!r:.20}")
+    if version > VERSION:
         raise UsageError(f"the export is of a newer version (format {version!r:.20})", hint="use that version")
 
 
 def _entry(said: JSONObject, number: int) -> Entry:
-    for name, kind in (("message", Message), ("answer", Answer)):
-        if name in said:
-            return _converted(said[name], kind, number)
+    if "message" in said:
+        return _converted(said["message"], Message, number)
+    if "answer" in said:
+        answer: Answer = _converted(said["answer"], Answer, number)
+        for name in Usage.__struct_fields__:
+            _check_range(number, f"answer.usage.{name}", getattr(answer.usage, name), MOST_TOKENS)
+        _check_range(number, "answer.requests", answer.requests, MOST_TOKENS)
+        for at, made in enumerate(answer.rounds):
+            for index, record in enumerate(made.calls):
+                path = f"answer.rounds[{at}].calls[{index}].seconds"
+                _check_range(number, path, record.seconds, LAST_TIME)
+        return answer
     raise UsageError(f"line {number} is neither a session, nor a message, nor an answer")
 
 
