@@ -245,6 +245,19 @@ def test_tokens_and_time_are_limits_too(limits: Limits, now: float, code: str):
 
 
 @pytest.mark.requirement("F1")
+def test_calls_in_place_of_a_summary_are_told_beside_the_limit():
+    rounds = _rounds(limits=Limits(rounds=1))
+    rounds.start()
+    assert _asks(rounds, _results(_executes(rounds, _calls(_look())))).summary
+    answer = _ends(rounds, _calls(_look()))
+    assert answer.content == ""
+    assert answer.notes == (
+        Note("limit_rounds", "1 rounds have been made; a summary was asked for"),
+        Note("empty_answer", "the model made calls in place of an answer, and they were not run"),
+    )
+
+
+@pytest.mark.requirement("F1")
 def test_an_answer_that_takes_too_long_is_followed_by_a_summary():
     rounds = _rounds(limits=Limits(seconds=60))
     rounds.start()

@@ -385,7 +385,7 @@ class Rounds:
         return next((self._stop_for(code, why) for is_reached, code, why in reached if is_reached), "")
 
     def _stop_for(self, code: str, why: str) -> str:
-        self._notes.append(Note(code, f"{why}; the answer is a summary"))
+        self._notes.append(Note(code, f"{why}; a summary was asked for"))
         return why
 
     # ---- the end
@@ -430,6 +430,8 @@ def _remarks(reply: Reply, *, called: bool) -> Iterable[Note]:
     if reply.finish_reason == "length":
         yield Note("cut_by_length", "the answer was cut off by its length limit")
     elif not reply.text.strip():
-        yield Note("empty_answer", "the model ended without a word")
+        # Calls are left over only where a summary was asked for, and nothing could be called any more.
+        called_on = "the model made calls in place of an answer, and they were not run"
+        yield Note("empty_answer", called_on if reply.calls else "the model ended without a word")
     if not called and isinstance(reply, TracedReply) and reply.record is not None and reply.record.why_no_call:
         yield Note("no_call", reply.record.why_no_call)
