@@ -2,7 +2,8 @@
 
 A call is said three times: piece by piece, whole at the end of its arguments, and whole in its item. What came first
 is used, the rest fills gaps: pieces that never came, a name that came late. What contradicts the pieces breaks the
-reply, for nobody knows which is right. Above: `openai_responses.reply`. Below: `common`, `openai_responses.tools`.
+reply, for nobody knows which is right. A call that has ended stays as it is: what comes behind its end is dropped and
+noted, or begins a call of its own. Above: `openai_responses.reply`. Below: `common`, `openai_responses.tools`.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ class OpenCall:
     @property
     def text(self) -> str:
         """All that was said of the arguments."""
-        return "".join(self._text)
+        self._text = ["".join(self._text)]  # joined once, however often it is asked for
+        return self._text[0]
 
     @property
     def whole(self) -> bool:
@@ -105,6 +107,8 @@ class Calls:
         self.notes: dict[str, str] = {}
         #: The name of a call that was said in two ways.
         self.broken = ""
+        #: Whether arguments came behind the end of a call, and no other call has begun since.
+        self._late = False
 
     def __bool__(self) -> bool:
         """Whether a tool was called."""
@@ -113,14 +117,19 @@ class Calls:
     @property
     def unsure(self) -> bool:
         """Whether there is a call of which a piece may be missing."""
-        return any(not call.confirmed for call in self._calls)
+        return self._late or any(not call.confirmed for call in self._calls)
 
     def __getitem__(self, index: int) -> OpenCall:
         return self._calls[index]
 
     def find(self, output_index: JSONValue, item_id: JSONValue) -> OpenCall:
-        """The call that an event belongs to: by the id of its item, where that is known, else by its number."""
-        return self._seen(output_index, item_id) or self._open(output_index, item_id)
+        """The call that an event belongs to: by the id of its item, where that is known, else by its number.
+
+        An id that is new behind the end of the call of that number is another item: all may have one number.
+        """
+        call = self._seen(output_index, item_id)
+        another = call is not None and call.ended and item_id and item_id not in self._known
+        return self._open(output_index, item_id) if call is None or another else call
 
     def _seen(self, output_index: JSONValue, item_id: JSONValue) -> OpenCall | None:
         by_id = self._known.get(item_id) if isinstance(item_id, str) and item_id else None
@@ -128,6 +137,7 @@ class Calls:
 
     def _open(self, output_index: JSONValue, item_id: JSONValue) -> OpenCall:
         call = OpenCall(len(self._calls))
+        self._late = False
         if len(self._calls) < MAX_CALLS:
             self._calls.append(call)
         else:
@@ -168,9 +178,11 @@ class Calls:
         """The call of an item. One number, or one id, for all items must not make one call of two."""
         call = self._seen(output_index, item.get("id"))
         identifier = item.get("call_id")
+        known = self._ids.get(identifier) if isinstance(identifier, str) else None
+        if call is not None and known is not None and known.ended and not call.name:
+            return known  # said again; what came behind its end is no call
         if call is not None and not ((call.ended or call.item_done) and call.id != identifier):
             return call
-        known = self._ids.get(identifier) if isinstance(identifier, str) else None
         return known or self._open(output_index, item.get("id"))
 
     def _named(self, call: OpenCall, item: JSONObject) -> Iterator[Event]:
@@ -189,9 +201,25 @@ class Calls:
         self._fresh.append(call)
         yield from call.start()
 
+    def more(self, call: OpenCall, text: str) -> Iterator[Event]:
+        """A piece of the arguments."""
+        if not call.ended:
+            yield from call.take(text)
+        elif text:
+            self._drop(call)
+
+    def _drop(self, call: OpenCall) -> None:
+        """Arguments behind the end of a call, which has been handed on."""
+        self._late = True
+        self.notes["arguments_late"] = f"arguments behind the end of a call of `{call.name}` were dropped"
+
     def whole(self, call: OpenCall, given: JSONValue) -> Iterator[Event]:
         """The arguments once more, whole."""
         if not isinstance(given, str) or not given:
+            return
+        if call.ended:
+            if given != call.text:
+                self._drop(call)
             return
         call.confirmed = True
         self._fresh.append(call)

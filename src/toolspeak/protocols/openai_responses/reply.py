@@ -229,8 +229,8 @@ class ReplyDecoder(ReplyReader):
         if not isinstance(event.delta, str):
             return
         call = self._calls.find(event.output_index, event.item_id)
-        self._all(call.take(event.delta))
-        if call.started:
+        self._all(self._calls.more(call, event.delta))
+        if call.started and not call.ended:
             self._delta = call.add
 
     def _arguments_done(self, event: WireEvent) -> None:
