@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import ssl
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from tests.upstreams.asking import Instant, batches, reply, request, run
-from tests.upstreams.chaos import BODY, CHUNKED, EVENTS, FAULTS, GOOD, TEXT, Do, in_order, misbehaving
-from tests.upstreams.loopback import always, chunked, serving
+from tests.upstreams.chaos import BODY, CHUNKED, EVENTS, EVIL, FAULTS, GOOD, TEXT, TYPE, Do, in_order, misbehaving
+from tests.upstreams.loopback import always, chunked, head, serving
 from tests.upstreams.test_faults import refused
 from toolspeak.core.events import fold
 from toolspeak.errors import ConfigError, UpstreamError, UpstreamTimeout, UsageError
-from toolspeak.upstreams.http import Timeouts
+from toolspeak.upstreams.http import Retry, Timeouts
 from toolspeak.upstreams.httpx2 import Httpx2Upstream
 from toolspeak.upstreams.seam import Batches
 
@@ -106,14 +109,13 @@ def test_a_service_is_asked_again_where_that_helps():
     run(talk())
 
 
-def test_connections_are_kept():
+def test_every_request_of_http_1_has_a_connection_of_its_own():
     async def talk() -> None:
         async with misbehaving(in_order(GOOD)) as chaos:
             upstream = Httpx2Upstream(chaos.url, http2=False)
             for _ in range(3):
                 await reply(upstream)
-                await asyncio.sleep(0.02)
-            assert (chaos.requests, chaos.connections) == (3, 1)
+            assert (chaos.requests, chaos.connections) == (3, 3)
             await upstream.close()
             with pytest.raises(UsageError):
                 await reply(upstream)
@@ -121,19 +123,35 @@ def test_connections_are_kept():
     run(talk())
 
 
-@pytest.mark.requirement("R-F45")
-def test_a_kept_connection_that_is_gone_is_replaced_once():
+@pytest.mark.parametrize("http2", [True, False])
+@pytest.mark.parametrize("answers", [(GOOD + EVIL,), (GOOD + EVIL, GOOD)], ids=["always", "once"])
+def test_a_response_that_nobody_asked_for_answers_nothing(answers: tuple[bytes, ...], http2: bool):
     async def talk() -> None:
-        async with misbehaving(in_order(GOOD, [Do.CLOSE], GOOD, [Do.CLOSE], [Do.CLOSE])) as chaos:
-            upstream = Httpx2Upstream(chaos.url, http2=False)
-            await reply(upstream)
-            await asyncio.sleep(0.02)
-            answer = await reply(upstream)
-            assert (answer.text, [note.code for note in answer.notes]) == (TEXT, ["upstream_retry"])
-            await asyncio.sleep(0.02)
+        async with misbehaving(in_order(*answers)) as chaos:
+            upstream = Httpx2Upstream(chaos.url, http2=http2)
+            assert [(await reply(upstream)).text for _ in range(3)] == [TEXT] * 3
+            both = await asyncio.gather(reply(upstream), reply(upstream))
+            assert [answer.text for answer in both] == [TEXT] * 2
+            await upstream.close()
+
+    run(talk())
+
+
+REFUSED = {
+    "framed in two ways": head(TYPE, f"Content-Length: {len(BODY)}", "Transfer-Encoding: chunked") + chunked(EVENTS),
+    "no status": head(TYPE, "Content-Length: 0", status="099 Early"),
+}
+
+
+@pytest.mark.parametrize("data", REFUSED.values(), ids=REFUSED.keys())
+def test_what_is_not_one_response_is_refused(data: bytes):
+    async def talk() -> None:
+        async with misbehaving(in_order([data, Do.STALL])) as chaos:
+            upstream = Httpx2Upstream(chaos.url, http2=False, retry=Retry(most=0))
             with pytest.raises(UpstreamError):
                 await reply(upstream)
-            assert chaos.requests == 5
+            async with asyncio.timeout(1):
+                await asyncio.gather(*chaos.tasks)
             await upstream.close()
 
     run(talk())
@@ -223,14 +241,16 @@ def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
 
 
 class _Http2(asyncio.Protocol):
-    """A service that speaks HTTP/2 from the first byte."""
+    """A service that speaks HTTP/2 from the first byte, and drops connections where `dropped` says so."""
 
-    streams = 0
+    def __init__(self, met: _Met) -> None:
+        self._met = met
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         h2 = pytest.importorskip("h2.connection")
         config = pytest.importorskip("h2.config").H2Configuration(client_side=False)
-        self._transport = transport
+        self._met.connections += 1
+        self._transport = cast("asyncio.Transport", transport)
         self._h2 = h2.H2Connection(config=config)
         self._h2.initiate_connection()
         self._write()
@@ -238,29 +258,68 @@ class _Http2(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         events = pytest.importorskip("h2.events")
         for event in self._h2.receive_data(data):
+            if isinstance(event, events.RequestReceived):
+                self._met.headers += [name for name, _ in event.headers]
             if isinstance(event, events.StreamEnded):
-                type(self).streams += 1
+                self._met.streams += 1
+                if self._met.streams in self._met.dropped:
+                    self._transport.abort()
+                    return
                 headers = [(":status", "200"), ("content-type", "text/event-stream")]
                 self._h2.send_headers(event.stream_id, headers)
                 self._h2.send_data(event.stream_id, BODY, end_stream=True)
         self._write()
 
     def _write(self) -> None:
-        self._transport.write(self._h2.data_to_send())  # type: ignore[attr-defined]
+        self._transport.write(self._h2.data_to_send())
 
 
-def test_http_2_is_spoken():
+class _Met:
+    """What a service that speaks HTTP/2 has met; it drops the connection at the streams of these numbers."""
+
+    def __init__(self, *dropped: int) -> None:
+        self.dropped = dropped
+        self.connections = self.streams = 0
+        self.headers: list[bytes] = []
+
+
+@asynccontextmanager
+async def _speaking_http_2(met: _Met) -> AsyncIterator[Httpx2Upstream]:
     pytest.importorskip("h2")
-
-    async def talk() -> None:
-        server = await asyncio.get_running_loop().create_server(_Http2, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        upstream = Httpx2Upstream(f"http://127.0.0.1:{port}/v1", http1=False)
-        answers = await asyncio.gather(*(reply(upstream) for _ in range(4)))
-        assert [answer.text for answer in answers] == [TEXT] * 4
-        assert _Http2.streams == 4
+    server = await asyncio.get_running_loop().create_server(lambda: _Http2(met), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    upstream = Httpx2Upstream(f"http://127.0.0.1:{port}/v1", http1=False, retry=Retry(most=0))
+    try:
+        yield upstream
+    finally:
         await upstream.close()
         server.close()
         await server.wait_closed()
+
+
+def test_http_2_is_spoken_over_one_connection_that_is_kept():
+    async def talk() -> None:
+        met = _Met()
+        async with _speaking_http_2(met) as upstream:
+            answers = [await reply(upstream)]
+            answers += await asyncio.gather(*(reply(upstream) for _ in range(4)))
+            assert [answer.text for answer in answers] == [TEXT] * 5
+            assert (met.streams, met.connections) == (5, 1)
+            assert b"connection" not in met.headers
+
+    run(talk())
+
+
+@pytest.mark.requirement("R-F45")
+def test_a_kept_connection_that_is_gone_is_replaced_once():
+    async def talk() -> None:
+        met = _Met(2, 4, 5)
+        async with _speaking_http_2(met) as upstream:
+            await reply(upstream)
+            answer = await reply(upstream)
+            assert (answer.text, [note.code for note in answer.notes]) == (TEXT, ["upstream_retry"])
+            with pytest.raises(UpstreamError):
+                await reply(upstream)
+            assert met.streams == 5
 
     run(talk())

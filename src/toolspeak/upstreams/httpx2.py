@@ -1,7 +1,8 @@
 """The transport for what the everyday one does not speak: proxies, and HTTP/2.
 
 Above: the client, by the seam. Below: `service`, and the package httpx2, which the extra `http2` installs and which is
-imported when the first of these is made. It costs twenty times as much for each request, and behaves the same.
+imported when the first of these is made. It costs twenty times as much for each request, and behaves the same, but for
+one thing: only connections of HTTP/2 are kept.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 __all__ = ["Httpx2Upstream"]
 
 T = TypeVar("T")
+
+#: In HTTP/1.1 what stands behind a response stays in httpx2's buffer, out of our sight, and would be the answer to the
+#: next request on that connection: so there is none. HTTP/2 numbers its answers, and never sends this header.
+_ONE_REQUEST = ("Connection", "close")
 
 
 class Httpx2Upstream(Service):
@@ -96,6 +101,7 @@ class Httpx2Upstream(Service):
             response = await self._send(path, payload, waits, new)
         source = _Source(response, waits, self._ending)
         try:
+            _check_framing(source.headers)
             return source, await source.read()
         except BaseException:
             await source.abandon()
@@ -107,7 +113,7 @@ class Httpx2Upstream(Service):
             "POST",
             f"{self._address.url}{path}",
             content=payload,
-            headers=list(self._lines),
+            headers=[*self._lines, _ONE_REQUEST],
             extensions={"trace": new.trace},
         )
         sending = client.send(request, stream=True)
@@ -236,6 +242,12 @@ class _Source:
                 async for _ in self._pieces:
                     pass
         await self.abandon()
+
+
+def _check_framing(headers: Mapping[str, str]) -> None:
+    """A response whose length is told in two ways may hide another; httpx2 believes one of them."""
+    if "content-length" in headers and "transfer-encoding" in headers:
+        raise UpstreamError("the answer is not HTTP: Content-Length stands beside Transfer-Encoding")
 
 
 def _certificate_refused(error: BaseException | None) -> bool:
