@@ -27,6 +27,8 @@ PACKED = {
     "gzip": gzip.compress,
     "x-gzip": gzip.compress,
     "deflate": deflated,
+    "identity, gzip": gzip.compress,
+    "gzip, Identity,": gzip.compress,
     " Deflate ": lambda data: deflated(data, -zlib.MAX_WBITS),
 }
 
@@ -39,12 +41,12 @@ def test_any_body_comes_out_as_it_went_in_wherever_it_is_cut(body: bytes, size: 
     assert made.whole
 
 
-@pytest.mark.parametrize("coding", ["", "identity", " Identity "])
+@pytest.mark.parametrize("coding", ["", "identity", " Identity ", "identity, ,identity", ","])
 def test_what_is_not_compressed_needs_nothing(coding: str):
     assert inflater(coding) is None
 
 
-@pytest.mark.parametrize("coding", ["br", "zstd", "compress", "gzip, br", "gzip,gzip"])
+@pytest.mark.parametrize("coding", ["br", "zstd", "compress", "gzip, br", "gzip,gzip", "identity, br", "gzip gzip"])
 def test_what_is_not_known_is_refused(coding: str):
     with pytest.raises(UpstreamError, match="not asked for"):
         inflater(coding)

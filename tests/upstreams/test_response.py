@@ -110,13 +110,54 @@ def _many(line: bytes) -> bytes:
         b"HTTP/1.1 200 OK\r\n" + _many(b"X-Filler: 0123456789\r\n"),
         b"HTTP/1.1 200 OK\r\nX-Filler: " + _many(b"x"),
         _many(head(status="100 Continue")),
-        head("Transfer-Encoding: chunked") + b"2\r\nhi\r\n0\r\nX-Filler: " + _many(b"x"),
+        head("Transfer-Encoding: chunked") + b"2\r\nhi\r\n0\r\nX-Filler: " + _many(b"x") + b"\r\n\r\n",
     ],
     ids=["many headers", "one long header", "hints without end", "a long trailer"],
 )
 def test_a_head_without_end_is_refused(data: bytes):
-    response, _ = _read(cut(data, 1000))
+    for size in (1000, len(data)):
+        response, _ = _read(cut(data, size))
+        assert "longer than" in str(response.error)
+        assert not response.complete
+
+
+def _long_head(size: int) -> bytes:
+    """A hint and a head that are this long together."""
+    hint, plain = head(status="100 Continue"), head("X-Filler: ", "Content-Length: 2")
+    return hint + plain.replace(b"X-Filler: ", b"X-Filler: " + b"x" * (size - len(hint) - len(plain)))
+
+
+@pytest.mark.parametrize("size", [1, 1000, MOST_HEAD, MOST_HEAD + 1, 2 * MOST_HEAD])
+@pytest.mark.parametrize("behind", [b"", b"h", b"hi"])
+def test_how_long_a_head_may_be_does_not_depend_on_cuts(size: int, behind: bytes):
+    response, body = _read(cut(_long_head(MOST_HEAD) + behind, size))
+    assert (response.error, response.status, body) == (None, 200, behind)
+    response, body = _read(cut(_long_head(MOST_HEAD + 1) + behind, size))
     assert "longer than" in str(response.error)
+    assert (response.started, body) == (False, b"")
+
+
+@pytest.mark.parametrize("size", [1, 1000, 10 * MOST_HEAD])
+def test_a_long_trailer_is_refused_wherever_it_is_cut(size: int):
+    trailer = b"0\r\nX-Filler: " + b"x" * MOST_HEAD + b"\r\n\r\n"
+    response, body = _read(cut(head("Transfer-Encoding: chunked") + b"2\r\nhi\r\n" + trailer, size))
+    assert "longer than" in str(response.error)
+    assert (response.complete, response.end(), body) == (False, False, b"hi")
+
+
+@pytest.mark.parametrize("size", [1, 7, 9999])
+@pytest.mark.parametrize("status", ["099 Early", "000 None"])
+def test_a_status_that_is_none_is_refused_at_once(status: str, size: int):
+    response, body = _read(
+        cut(head("Content-Length: 2", status=status) + b"hi" + head("Content-Length: 1") + b"x", size)
+    )
+    assert "status" in str(response.error)
+    assert (response.started, response.complete, body) == (False, False, b"")
+
+
+def test_content_encodings_of_two_headers_are_one_list():
+    response, _ = _read([head("Content-Encoding: gzip", "content-encoding: identity", "Content-Length: 0")])
+    assert response.header(b"content-encoding") == response.headers["content-encoding"] == "gzip, identity"
 
 
 @pytest.mark.parametrize("size", [1, 7, 9999])

@@ -30,6 +30,8 @@ _GZIP = 16 + zlib.MAX_WBITS
 _OTHER = re.compile(rb"[^\0]")
 #: Content codings that are understood, by RFC 9110, section 8.4.1.
 _CODINGS = {"gzip": _GZIP, "x-gzip": _GZIP, "deflate": zlib.MAX_WBITS}
+#: Members of the list that change nothing.
+_NOTHING = ("", "identity")
 
 
 def _padding(data: bytes, at: int) -> int:
@@ -39,18 +41,18 @@ def _padding(data: bytes, at: int) -> int:
 
 
 def inflater(encoding: str) -> Inflater | None:
-    """What undoes a content encoding; None where there is nothing to undo.
+    """What undoes a content encoding, which is a list; None where there is nothing to undo.
 
     Raises:
         UpstreamError: the encoding is not understood.
     """
-    coding = encoding.strip().lower()
-    if coding in ("", "identity"):
+    codings = [coding for part in encoding.lower().split(",") if (coding := part.strip()) not in _NOTHING]
+    if not codings:
         return None
-    if coding not in _CODINGS:
+    if len(codings) > 1 or codings[0] not in _CODINGS:
         # What it is called is not shown: a header may hold anything.
         raise UpstreamError("the reply is compressed in a way that was not asked for")
-    return Inflater(_CODINGS[coding])
+    return Inflater(_CODINGS[codings[0]])
 
 
 class Inflater:
