@@ -194,6 +194,14 @@ def test_allowing_one_thing_allows_nothing_else(url: str, allow: list[str]):
         check(url, allow)
 
 
+@pytest.mark.parametrize("found", ["", "images.example", "93.184.216.34:80", "::g", "127.1", None, 5])
+@pytest.mark.parametrize("allow", [[], ["images.example"]])
+def test_a_lookup_that_gives_no_address_is_told(found: str, allow: list[str]):
+    resolver = names({"images.example": [PUBLIC, found]})
+    with pytest.raises(UsageError, match="no address"):
+        asyncio.run(check_address("http://images.example/", allow=allow, resolver=resolver))
+
+
 def test_the_system_is_asked_where_nobody_else_is(monkeypatch: pytest.MonkeyPatch):
     def known(host: str, port: int, *rest: object, **more: object) -> object:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (PUBLIC, port))] * 2

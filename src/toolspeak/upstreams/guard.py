@@ -157,12 +157,23 @@ def _is_inside(host: str) -> bool:
 
 async def _looked_up(resolver: Resolver, host: str, port: int) -> list[str]:
     try:
-        found = list(await resolver(host, port))
+        found = [str(address) for address in await resolver(host, port)]
     except (OSError, UnicodeError) as error:
         raise UsageError("the host of the URL cannot be found") from error
     if not found:
         raise UsageError("the host of the URL cannot be found")
+    if not all(map(_is_address, found)):
+        raise UsageError("the lookup of the URL's host gave something that is no address", hint="check the resolver")
     return found
+
+
+def _is_address(text: str) -> bool:
+    """Whether one can connect to it without a lookup; a scope, which only the system knows, may stand behind it."""
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _allowed(allow: Iterable[str]) -> tuple[set[str], list[Network]]:
