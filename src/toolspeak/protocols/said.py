@@ -26,7 +26,7 @@ from .ollama.reply import IMAGES
 from .openai_chat.chunks import ANSWER, CALL, CARRIED, LOGPROBS
 from .openai_chat.fields import PROTOCOL as OPENAI_CHAT
 from .openai_responses.items import ORDER as ITEMS_ORDER
-from .openai_responses.parts import ANNOTATION, CONTENT, ITEM, PHASE
+from .openai_responses.parts import ANNOTATION, CONTENT, ITEM, PHASE, moved, parts_texts
 from .openai_responses.parts import PROTOCOL as OPENAI_RESPONSES
 
 __all__ = ["message_of"]
@@ -114,11 +114,16 @@ class _Said:
         self._order = ""
         self._beside: list[JSONObject] = []  # of calls
         self._fields: JSONObject = {}
+        #: How much text there was; where in it the last text part begins, and where what annotations count from.
+        self._length = self._part_start = self._text_start = 0
 
     def add(self, event: Event, carried: bool) -> None:
+        if parts_texts(event):
+            self._text_start = self._length
         if isinstance(event, TextDelta):
             self._think()
             self._text.append(event.text)
+            self._length += len(event.text)
         elif isinstance(event, ReasoningDelta) and carried and self._row.thought:
             if self._text:
                 self._flush()
@@ -135,6 +140,7 @@ class _Said:
         text = "".join(self._text)
         self._text = []
         if text.strip():
+            self._part_start = self._length - len(text)
             self._put(TextPart(text))
 
     def _think(self, signed: JSONObject | None = None) -> None:
@@ -174,7 +180,9 @@ class _Said:
         last = self._parts[-1] if self._parts else None
         if isinstance(last, TextPart):
             about = self._row.about
-            more = part.data if is_array(part.data) else [part.data]
+            by = self._text_start - self._part_start
+            listed = part.data if is_array(part.data) else [part.data]
+            more = [moved(one, by) if is_object(one) else one for one in listed]
             self._parts[-1] = TextPart(last.text, {**last.extra, about: [*last.extra.get(about, []), *more]})
 
     def message(self, reply: Reply, protocol: str) -> Message:

@@ -2,7 +2,8 @@
 
 What is carried, not read, tells by its kind where it belongs: `item:T` is an item of its own in the list of items,
 `content:T` a part of a message, `annotation:T` a remark about a text that was given, `start:T` an item whose end is
-still to come; that of a message tells its `phase`, whether it is a word in between or the answer.
+still to come; that of a message tells its `phase`, whether it is a word in between or the answer. Where an annotation
+says what it is about, it counts from where the text at hand began: texts that nothing parts are one.
 Above: `openai_responses.items`. Below: `common` and the values of `core.model`.
 """
 
@@ -11,10 +12,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from ...core.events import CallStart, Event, OpaqueSeen, ReasoningDelta
 from ...core.model import JSONObject, JSONValue, Media, Opaque, Part, TextPart, is_object
 from ..common import DETAIL, array_field, detail_of, file_name, object_field, text_field, without
 
-__all__ = ["ANNOTATION", "CONTENT", "ITEM", "PHASE", "PROTOCOL", "START", "decode_content", "encode_content", "is_item"]
+__all__ = [
+    "ANNOTATION",
+    "CONTENT",
+    "ITEM",
+    "PHASE",
+    "PROTOCOL",
+    "START",
+    "decode_content",
+    "encode_content",
+    "is_item",
+    "moved",
+    "parts_texts",
+]
 
 PROTOCOL: Final = "openai_responses"
 
@@ -30,11 +44,26 @@ _TEXTS = frozenset({"input_text", "output_text", "text"})
 #: How closely to look at a picture, unless somebody says.
 _USUAL_DETAIL = "auto"
 _WEB = ("http://", "https://")
+#: Where in a text an annotation begins and ends.
+_PLACES = ("start_index", "end_index")
 
 
 def is_item(part: Part, kind: str = "") -> bool:
     """Whether a part is an item of its own; with `kind`, one of that type."""
     return isinstance(part, Opaque) and part.kind.startswith(ITEM + kind) and is_object(part.data)
+
+
+def parts_texts(event: Event) -> bool:
+    """Whether the text before this event and the text behind it stand in messages of their own."""
+    if isinstance(event, OpaqueSeen):
+        return event.part.kind.startswith((ITEM, START))
+    return isinstance(event, CallStart | ReasoningDelta)
+
+
+def moved(annotation: JSONObject, by: int) -> JSONObject:
+    """The annotation, where its text stands so many characters further on."""
+    places = {key: annotation[key] + by for key in _PLACES if type(annotation.get(key)) is int}
+    return {**annotation, **places}
 
 
 # ------------------------------------------------------------------------------------------------ from the wire

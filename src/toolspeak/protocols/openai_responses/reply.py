@@ -29,7 +29,7 @@ from ..framing import Template
 from ..reading import Make, ReplyReader
 from .calls import CALL_ITEMS, Calls
 from .items import reasoning_of
-from .parts import ANNOTATION, CONTENT, ITEM, PHASE, START
+from .parts import ANNOTATION, CONTENT, ITEM, PHASE, START, moved, parts_texts
 from .wire import Numbered, WireEvent, decode_event, failure_of, tidied, usage_from
 
 __all__ = ["ReplyDecoder"]
@@ -66,6 +66,11 @@ class ReplyDecoder(ReplyReader):
         self._usage: Usage | None = None
         #: Parts of messages whose text has been given, by the number of the message.
         self._heard: dict[JSONValue, set[JSONValue]] = {}
+        #: Where in the text at hand these parts begin, and how long it is: parts that nothing parts are one text.
+        self._starts: dict[JSONValue, dict[JSONValue, int]] = {}
+        self._length = 0
+        self._say: Make = self._said
+        self._ponder: Make = self._pondered
         #: Reasoning that is being given, by the number of its item: which field, and which part of it.
         self._thoughts: dict[JSONValue, tuple[str, JSONValue]] = {}
         #: Messages of which some text has been given, by id.
@@ -140,6 +145,27 @@ class ReplyDecoder(ReplyReader):
         self._repeated = self._delta
         return Numbered.of(read, name, payload)
 
+    def _said(self, text: str) -> Event:
+        self._length += len(text)
+        return TextDelta(text)
+
+    def _pondered(self, text: str) -> Event:
+        self._length = 0
+        return ReasoningDelta(text)
+
+    def _emit(self, event: Event) -> None:
+        super()._emit(event)
+        if parts_texts(event):
+            self._length = 0
+
+    def _start(self, output_index: JSONValue, content_index: JSONValue) -> int:
+        """Where a part begins; here, unless something of it was given."""
+        starts = self._starts.setdefault(output_index, {})
+        if content_index not in starts:
+            self._flush()
+            starts[content_index] = self._length
+        return starts[content_index]
+
     def _all(self, events: Iterable[Event]) -> None:
         for event in events:
             if isinstance(event, CallArgs):
@@ -155,6 +181,7 @@ class ReplyDecoder(ReplyReader):
         else:
             self._all(self._calls.settle())
             if is_object(event.item) and event.item.get("type") == "message":
+                self._starts.pop(event.output_index, None)  # all items may have one number
                 self._phase(event.item, event.output_index)
 
     def _item_done(self, event: WireEvent) -> None:
@@ -166,8 +193,9 @@ class ReplyDecoder(ReplyReader):
             return
         self._heard.setdefault(event.output_index, set()).add(event.content_index)
         self._spoken.add(event.item_id)
-        self._add(TextDelta, event.delta)
-        self._delta = TextDelta
+        self._start(event.output_index, event.content_index)
+        self._add(self._say, event.delta)
+        self._delta = self._say
 
     def _text_done(self, event: WireEvent) -> None:
         self._spoken.add(event.item_id)
@@ -192,18 +220,19 @@ class ReplyDecoder(ReplyReader):
         heard = self._heard.setdefault(output_index, set())
         if content_index not in heard:
             heard.add(content_index)
-            self._add(TextDelta, text)
+            self._start(output_index, content_index)
+            self._add(self._say, text)
 
     def _thought(self, event: WireEvent) -> None:
         if isinstance(event.delta, str) and event.delta and self._think(event):
-            self._add(ReasoningDelta, event.delta)
-            self._delta = ReasoningDelta
+            self._add(self._ponder, event.delta)
+            self._delta = self._ponder
 
     def _thought_done(self, event: WireEvent) -> None:
         known = self._thoughts.get(event.output_index)
         part = event.summary_index if _field(event) == "summary" else event.content_index
         if known != (_field(event), part) and isinstance(event.text, str) and event.text and self._think(event):
-            self._add(ReasoningDelta, event.text)
+            self._add(self._ponder, event.text)
 
     def _think(self, event: WireEvent) -> bool:
         """Whether this is of the field that is being given: what the model thought, or else the summary of it."""
@@ -217,7 +246,7 @@ class ReplyDecoder(ReplyReader):
             return False
         elif known[1] != part:
             self._thoughts[event.output_index] = (field, part)
-            self._add(ReasoningDelta, "\n\n")
+            self._add(self._ponder, "\n\n")
         return True
 
     def _begin_thought(self, identifier: JSONValue, field: str) -> None:
@@ -251,7 +280,7 @@ class ReplyDecoder(ReplyReader):
         elif kind:
             if kind == "reasoning" and at not in self._thoughts and (text := reasoning_of(item)):
                 self._begin_thought(_text_of(item, "id"), "content" if item.get("content") else "summary")
-                self._add(ReasoningDelta, text)
+                self._add(self._ponder, text)
             self._emit(OpaqueSeen(Opaque(ITEM + kind, item)))
         else:
             self._note("item_dropped", shorten(str(item)))
@@ -278,14 +307,14 @@ class ReplyDecoder(ReplyReader):
                 if kind == "refusal":
                     self._refused()
                 self._once(at, number, part.get(_TEXTS[kind]))
-                self._annotations(part.get("annotations"))
+                self._annotations(part.get("annotations"), self._start(at, number))
             else:
                 self._emit(OpaqueSeen(Opaque(CONTENT + kind, part)))
 
-    def _annotations(self, listed: JSONValue) -> None:
+    def _annotations(self, listed: JSONValue, start: int) -> None:
         for one in listed if is_array(listed) else ():
             if is_object(one):
-                self._emit(OpaqueSeen(Opaque(f"{ANNOTATION}{one.get('type')}", one)))
+                self._emit(OpaqueSeen(Opaque(f"{ANNOTATION}{one.get('type')}", moved(one, start))))
 
     def _leftovers(self, output: list[JSONValue]) -> None:
         """The items of the final response that its stream did not give; without a stream, all of them."""
