@@ -68,6 +68,6 @@ LOSSES: tuple[Loss, ...] = (
     Loss("reply", "calls in pieces", "a call whose arguments come in pieces is dropped, with a note"),
     Loss("reply", "opaque parts", "those of other protocols are not sent"),
     Loss("reply", "order", "without streaming is kept for an upstream of this protocol; else thinking, text, calls"),
-    Loss("reply", "created", "is not sent"),
+    Loss("reply", "created", "`createTime` is neither read nor sent"),
     Loss("reply", "failure", "its kind is not sent, its status is"),
 )

@@ -80,5 +80,6 @@ LOSSES: tuple[Loss, ...] = (
     ),
     Loss("reply", "functions", "a client that sent `functions` gets one call at most"),
     Loss("reply", "custom input", "the input of a custom tool is sent at its end, not as it comes"),
+    Loss("reply", "other tokens", "of sound, and of predictions that held or did not, are not told apart"),
     Loss("reply", "logprobs", "are sent where no tools were offered, for beside tools a text may be taken apart"),
 )

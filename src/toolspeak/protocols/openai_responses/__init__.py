@@ -86,4 +86,10 @@ LOSSES: tuple[Loss, ...] = (
     Loss("reply", "order", "is kept, unstreamed, for an upstream of this protocol; else reasoning, text, calls"),
     Loss("reply", "custom input", "the input of a custom tool is sent at its end, not as it comes"),
     Loss("reply", "logprobs", "are not read"),
+    Loss("reply", "ids", "of the response, its messages and its calls' items are made anew; `call_id` is kept"),
+    Loss("reply", "status of a custom call", "is not sent"),
+    Loss(
+        "reply", "several texts", "parts of a message, and messages behind each other, become one; citations move along"
+    ),
+    Loss("reply", "fields of a response", "but for its items, end, usage and `service_tier` are those of the request"),
 )

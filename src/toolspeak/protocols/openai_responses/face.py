@@ -38,7 +38,7 @@ from .output import (
     text_part,
     thought_part,
 )
-from .parts import ANNOTATION, ITEM, START
+from .parts import ANNOTATION, ITEM, RESPONSE, START
 
 __all__ = ["ReplyEncoder", "encode_reply"]
 
@@ -115,6 +115,7 @@ class ReplyEncoder:
         self._next: JSONObject = {}
         self._calls: dict[int, _Call] = {}
         self._usage = Usage()
+        self._about: JSONObject = {}
         self._reason: FinishReason = "unknown"
 
     def encode(self, events: Sequence[Event]) -> bytes:
@@ -154,7 +155,7 @@ class ReplyEncoder:
         reason = "length" if self._reason not in DETAILS and self._cut() else self._reason
         ends = [*self._open(), *self._shut("incomplete" if reason in DETAILS else "completed")]
         self._closed = True
-        return ends, self._maker.ended(self._output(), reason, self._usage, extension)
+        return ends, self._maker.ended(self._output(), reason, self._usage, extension, self._about)
 
     def _cut(self) -> bool:
         return any(call.kind == "function_call" for call in self._calls.values())
@@ -281,6 +282,8 @@ class ReplyEncoder:
             number = self._number()
             yield self._added(number, data)
             yield self._done(number, data)
+        elif part.kind == RESPONSE:
+            self._about = data
         elif part.kind.startswith(START):
             yield from self._shut()
             self._next = data
@@ -361,4 +364,4 @@ def encode_reply(
         encoder = ReplyEncoder(request, id=id, created=created, model=model)
         return to_wire(encoder.response(events, extension))
     maker = Maker(request, id, created, model)
-    return to_wire(maker.ended(maker.output(reply), reply.finish_reason, reply.usage, extension))
+    return to_wire(maker.ended(maker.output(reply), reply.finish_reason, reply.usage, extension, maker.about(reply)))

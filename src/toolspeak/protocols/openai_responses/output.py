@@ -14,7 +14,7 @@ from ...core.model import JSONObject, JSONValue, Opaque, Request, Usage, is_obje
 from ..common import to_wire
 from ..openai_errors import code_of
 from .items import INSTRUCTIONS
-from .parts import ANNOTATION, ITEM, PHASE, PROTOCOL, START
+from .parts import ANNOTATION, ITEM, PHASE, PROTOCOL, RESPONSE, START
 from .request import encode_settings
 from .tools import Names
 
@@ -142,13 +142,19 @@ class Maker:
         return self._base
 
     def ended(
-        self, output: list[JSONObject], reason: FinishReason, usage: Usage, extension: JSONObject | None
+        self,
+        output: list[JSONObject],
+        reason: FinishReason,
+        usage: Usage,
+        extension: JSONObject | None,
+        about: JSONObject,
     ) -> JSONObject:
-        """The response with all its items."""
+        """The response with all its items. `about`: what else is said of it."""
         details = DETAILS.get(reason)
         response = {
             **self._base,
             "status": "incomplete" if details else "completed",
+            **about,
             "incomplete_details": {"reason": details} if details else None,
             "output": output,
             "usage": _usage(usage),
@@ -165,6 +171,11 @@ class Maker:
             "output": output,
             "usage": _usage(usage),
         }
+
+    @staticmethod
+    def about(reply: Reply) -> JSONObject:
+        """What an upstream of this protocol said of the response as a whole."""
+        return _last(reply, RESPONSE)
 
     def output(self, reply: Reply) -> list[JSONObject]:
         """The items of a whole reply: what is carried, reasoning, text, calls."""

@@ -22,6 +22,7 @@ __all__ = [
     "ITEM",
     "PHASE",
     "PROTOCOL",
+    "RESPONSE",
     "START",
     "decode_content",
     "encode_content",
@@ -38,6 +39,8 @@ ANNOTATION: Final = "annotation:"
 START: Final = "start:"
 #: The beginning of a message that says in which phase it stands.
 PHASE: Final = START + "message"
+#: What is said of a response as a whole.
+RESPONSE: Final = "response"
 
 #: Types of text on the wire. What is sent depends on who speaks.
 _TEXTS = frozenset({"input_text", "output_text", "text"})

@@ -29,7 +29,7 @@ from ..framing import Template
 from ..reading import Make, ReplyReader
 from .calls import CALL_ITEMS, Calls
 from .items import reasoning_of
-from .parts import ANNOTATION, CONTENT, ITEM, PHASE, START, moved, parts_texts
+from .parts import ANNOTATION, CONTENT, ITEM, PHASE, RESPONSE, START, moved, parts_texts
 from .wire import Numbered, WireEvent, decode_event, failure_of, tidied, usage_from
 
 __all__ = ["ReplyDecoder"]
@@ -361,6 +361,8 @@ class ReplyDecoder(ReplyReader):
             return
         output = response.get("output")
         self._leftovers(output if is_array(output) else [])
+        if tier := _text_of(response, "service_tier"):
+            self._emit(OpaqueSeen(Opaque(RESPONSE, {"service_tier": tier})))
         reason = self._incomplete(response.get("incomplete_details")) if status == "incomplete" else None
         if status not in ("completed", "incomplete"):
             self._note("finish_reason_derived", f"the upstream said `{shorten(status) or 'nothing'}`")
