@@ -7,8 +7,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from rs_bpe import openai  # its vocabularies are inside the package
 
 from tests.growth import assert_cheap_beside
@@ -19,12 +17,12 @@ from toolspeak.core.contract import (
     Contract,
     decision_contract,
     envelope_contract,
-    estimate_tokens,
     inline_contract,
     place,
 )
 from toolspeak.core.model import Media, Message, TextPart, Tool, ToolCall, ToolChoice, ToolResult
 from toolspeak.core.reader import parse
+from toolspeak.core.tokens import estimate_tokens
 from toolspeak.dialects.table import DIALECTS, render_calls
 from toolspeak.errors import UnknownDialectError, UsageError
 
@@ -492,32 +490,6 @@ def test_a_contract_that_is_known_costs_next_to_nothing():
     write(known)
     others = (twenty(f"other{number}") for number in count())
     assert_cheap_beside(lambda: [write(known) for _ in range(20)], lambda: write(next(others)), most=1)
-
-
-# ---- tokens
-
-
-@pytest.mark.parametrize(
-    "sample",
-    [
-        "The quick brown fox jumps over the lazy dog, and internationalisation is a long word.",
-        '{"tool":"get_weather","parameters":{"city":"Paris","days":12345}}',
-        "def f(x: int) -> list[str]:\n    return [str(x)] * 3\n",
-        "Überprüfen Sie bitte die Größe der Straßenbahnhaltestelle.",
-        "Проверьте, пожалуйста, погоду в Москве на завтра.",
-        "请查询明天北京的天气，并发送邮件给我。",
-        "🌍🎉 emoji",
-        "",
-    ],
-)
-def test_tokens_are_estimated_on_the_safe_side(sample: str):
-    for vocabulary in VOCABULARIES.values():
-        assert vocabulary.count(sample) <= estimate_tokens(sample) <= 2.5 * vocabulary.count(sample) + 2
-
-
-@given(one=st.text(), other=st.text())
-def test_more_text_never_takes_fewer_tokens(one: str, other: str):
-    assert estimate_tokens(one) <= estimate_tokens(f"{one}\n{other}")
 
 
 # ---- placement

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from tests.growth import assert_linear
 from toolspeak.core import contract as module
-from toolspeak.core.contract import Contract, estimate_tokens, inline_contract
+from toolspeak.core.contract import Contract, inline_contract
 from toolspeak.core.model import Tool, ToolChoice
 from toolspeak.core.prompts import signatures
 from toolspeak.core.prompts.neutral import json_text
 from toolspeak.core.prompts.signatures import Detail, signature
+from toolspeak.core.tokens import estimate_tokens
 
 BUDGET = 2000
 RUNGS: list[Any] = [(style, detail) for style in ("compact", "schema") for detail in Detail]

@@ -10,7 +10,6 @@ been passed in. Above: `engine`. Below: `signatures`, `few_shot`, `neutral`, `di
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeAlias
@@ -32,13 +31,13 @@ from .prompts.signatures import (
     signature,
     vocabulary,
 )
+from .tokens import estimate_tokens
 
 __all__ = [
     "TEMPLATES",
     "Contract",
     "decision_contract",
     "envelope_contract",
-    "estimate_tokens",
     "inline_contract",
     "place",
 ]
@@ -89,26 +88,6 @@ class Contract(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """The whole prompt."""
         return self.stable + self.tail
-
-
-# ---- tokens
-
-_WORDS = re.compile(r"[A-Za-z]+")
-_REST = re.compile(r"[0-9]{1,3}|[!-/:-@\[-`{-~]{1,2}|\n+|[À-ɏ\U00010000-\U0010ffff]")
-#: Common words of this length are mostly one token.
-_WORD = 6
-
-
-def estimate_tokens(text: str) -> int:
-    """How many tokens the text takes at most, for ordinary text and the tokenisers of today's models.
-
-    A word counts once for each six letters begun, as do three digits and two signs. Other scripts take up to
-    three tokens for every four bytes that their characters have beyond the first; accents and emoji break words up.
-    """
-    words = _WORDS.findall(text)
-    long = sum((len(word) - 1) // _WORD for word in words if len(word) > _WORD)
-    wide = 0 if text.isascii() else -(-3 * (len(text.encode("utf-8", "replace")) - len(text)) // 4)
-    return len(words) + long + len(_REST.findall(text)) + wide
 
 
 # ---- tools

@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from ..core.contract import estimate_tokens
 from ..core.model import JSONObject, JSONValue, is_array, is_object
+from ..core.tokens import estimate_tokens
 from ..errors import UsageError
 from .asgi import Receive, Scope, Send, read_body, respond
 from .auth import Access, Caller

@@ -15,7 +15,7 @@ import msgspec
 from ...dialects.table import render_calls
 from ..constraint import decision_constraint, envelope_constraint, inline_constraint, wire_options
 from ..constraints.transforms import transformed
-from ..contract import Contract, decision_contract, envelope_contract, estimate_tokens, inline_contract, place
+from ..contract import Contract, decision_contract, envelope_contract, inline_contract, place
 from ..history import (
     Projected,
     cached_to,
@@ -47,6 +47,7 @@ from ..reading.toolkit import toolkit
 from ..recovery import Fault, instruction
 from ..schema import ArgumentSchema
 from ..strategy import Plan, Settings
+from ..tokens import estimate_tokens
 from .concessions import Concession
 from .phases import PhaseName
 
