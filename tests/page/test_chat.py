@@ -125,7 +125,7 @@ def test_for_a_tool_of_ones_own_one_is_asked_what_it_answers(page: Any, server: 
     page.get_by_role("button", name="Give this result").click()
     page.locator(".about").wait_for()
     page.locator("details.round summary").click()
-    assert "sunny" in page.locator("details.round").inner_text()
+    page.locator("details.round").get_by_text("sunny").first.wait_for()  # it is drawn when it is opened
 
 
 def test_a_tool_that_fails_tells_the_model_and_the_person(page: Any, server: Served):
