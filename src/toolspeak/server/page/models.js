@@ -36,6 +36,8 @@ const EVERY = 700;
 export function makeModels(about) {
   const list = h("div", { class: "stack" }, h("p", { class: "soft" }, "One moment."));
   const evaluations = h("div", { class: "stack" });
+  // Apart from what the server knows, which is looked up anew and drawn over.
+  const opened = h("div", { class: "stack" });
   let shown = false;
 
   async function look() {
@@ -66,9 +68,9 @@ export function makeModels(about) {
   async function open(input) {
     for (const chosen of input.files ?? []) {
       try {
-        evaluations.prepend(drawEvaluation(JSON.parse(await chosen.text())));
+        opened.prepend(drawEvaluation(JSON.parse(await chosen.text())));
       } catch {
-        evaluations.prepend(h("p", { class: "notice bad" }, `${chosen.name} holds no results of \`toolspeak eval\`.`));
+        opened.prepend(h("p", { class: "notice bad" }, `${chosen.name} holds no results of \`toolspeak eval\`.`));
       }
     }
   }
@@ -86,7 +88,7 @@ export function makeModels(about) {
       { class: "page" },
       h("header", {}, h("h1", {}, "Models"), h("p", { class: "lead" }, "What each model is known to do, and which rule says so. A probe asks the model itself: some 13 to 25 small requests, kept for a week.")),
       list,
-      h("section", { class: "stack evaluations", "aria-label": "Evaluations" }, h("h2", {}, "Evaluations"), h("p", { class: "soft" }, "Results of ", h("code", {}, "toolspeak eval"), " in the working directory of the server, or from a file."), h("label", {}, "Open a results.json", file), evaluations),
+      h("section", { class: "stack evaluations", "aria-label": "Evaluations" }, h("h2", {}, "Evaluations"), h("p", { class: "soft" }, "Results of ", h("code", {}, "toolspeak eval"), " in the working directory of the server, or from a file."), h("label", {}, "Open a results.json", file), opened, evaluations),
     ),
   );
   return {
