@@ -7,100 +7,63 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolspeak import Candidate, Failure, Message, Note, Reply, TextPart, Tool, ToolCall, ToolResult, Usage, UsageError
-from toolspeak.core.events import FinishReason
-from toolspeak.core.model import JSONObject
-from toolspeak.core.record import Answer, CallRecord, Entry, Round
+from tests.core.round_steps import (
+    LOOK,
+    SEND,
+    TASK,
+    a_loop,
+    asking,
+    codes_of,
+    ending,
+    executing,
+    finding,
+    look_at,
+    making,
+    saying,
+)
+from toolspeak import Candidate, Failure, Note, Reply, Tool, ToolCall, ToolResult, Usage, UsageError
+from toolspeak.core.record import Answer, CallRecord, Round
 from toolspeak.core.rounds import Ask, Cancelled, Execute, Executed, Failed, Finished, Limits, Ran, Rounds, TimeUp
 from toolspeak.core.turns.trace import Trace, TracedReply
-
-LOOK = Tool("look", parameters={"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]})
-SEND = Tool("send", side_effects=True)
-TASK: tuple[Entry, ...] = (Message("user", (TextPart("Find it."),)),)
-
-
-def _rounds(entries: tuple[Entry, ...] = TASK, **more: object) -> Rounds:
-    return Rounds(entries, (LOOK, SEND), **more)  # type: ignore[arg-type]
-
-
-def _calls(*calls: ToolCall, text: str = "", finish: FinishReason = "tool_calls", **more: object) -> Reply:
-    usage = Usage(10, 5)
-    return Reply(text, calls=calls, finish_reason=finish, usage=usage, requests=1, **more)  # type: ignore[arg-type]
-
-
-def _look(at: str = "a", id: str = "") -> ToolCall:
-    return ToolCall("look", {"at": at}, id)
-
-
-def _says(text: str) -> Reply:
-    return Reply(text, finish_reason="stop", usage=Usage(10, 5), requests=1)
-
-
-def _executes(rounds: Rounds, reply: Reply) -> Execute:
-    action = rounds.feed(reply)
-    assert isinstance(action, Execute)
-    return action
-
-
-def _results(execute: Execute, content: str = "found") -> Executed:
-    return Executed(tuple(Ran(ToolResult(each.call.id, content, each.call.name), 0.5) for each in execute.calls))
-
-
-def _asks(rounds: Rounds, heard: Reply | Executed | TimeUp, now: float = 0.0) -> Ask:
-    action = rounds.feed(heard, now)
-    assert isinstance(action, Ask)
-    return action
-
-
-def _ends(rounds: Rounds, heard: Reply | Executed | Cancelled | Failed) -> Answer:
-    action = rounds.feed(heard)
-    assert isinstance(action, Finished)
-    assert action.handed == ()
-    return action.answer
-
-
-def _codes(answer: Answer) -> list[str]:
-    return [note.code for note in answer.notes]
-
 
 # ---- the usual way
 
 
 @pytest.mark.requirement("F1", "F2")
 def test_text_and_calls_are_run_and_asked_about_again_until_there_is_no_call():
-    rounds = _rounds(instructions="Be brief.")
+    rounds = a_loop(instructions="Be brief.")
     first = rounds.start()
     assert [message.role for message in first.messages] == ["system", "user"]
     assert first.tools == (LOOK, SEND)
     assert (first.number, first.summary, first.choice.mode) == (1, False, "auto")
 
-    execute = _executes(rounds, _calls(_look(id="c1"), text="Let me look."))
+    execute = executing(rounds, making(look_at(id="c1"), text="Let me look."))
     assert (execute.number, execute.made.text) == (1, "Let me look.")
-    assert [planned.call for planned in execute.calls] == [_look(id="c1")]
+    assert [planned.call for planned in execute.calls] == [look_at(id="c1")]
 
-    second = _asks(rounds, _results(execute))
+    second = asking(rounds, finding(execute))
     assert [message.role for message in second.messages[2:]] == ["assistant", "tool"]
     assert second.messages[2].text == "Let me look."
     assert second.messages[3].results == (ToolResult("c1", "found"),)
     assert second.number == 2
 
-    answer = _ends(rounds, _says("It is here."))
+    answer = ending(rounds, saying("It is here."))
     assert answer.content == "It is here."
     assert answer.status == "complete"
     assert answer.requests == 2
     assert answer.usage == Usage(20, 10)
-    record = CallRecord(_look(id="c1"), "finished", False, ToolResult("c1", "found", "look"), 0.5)
+    record = CallRecord(look_at(id="c1"), "finished", False, ToolResult("c1", "found", "look"), 0.5)
     assert answer.rounds == rounds.made == (Round("Let me look.", (record,)),)
 
 
 @pytest.mark.requirement("F1")
 def test_a_tool_that_ends_the_work_gives_the_answer():
-    rounds = _rounds()
+    rounds = a_loop()
     rounds.start()
-    execute = _executes(rounds, _calls(_look(id="c1"), ToolCall("send", {}, "c2"), text="Done."))
+    execute = executing(rounds, making(look_at(id="c1"), ToolCall("send", {}, "c2"), text="Done."))
     rounds.ran(Ran(ToolResult("c2", "I sent it."), final=True))
     rounds.ran(Ran(ToolResult("c1", "Another end."), final=True))
-    answer = _ends(rounds, Executed())
+    answer = ending(rounds, Executed())
     assert (answer.content, answer.status) == ("I sent it.", "complete")
     assert answer.rounds[0].text == "Done."
     assert [record.state for record in answer.rounds[0].calls] == ["finished", "finished"]
@@ -109,13 +72,13 @@ def test_a_tool_that_ends_the_work_gives_the_answer():
 
 @pytest.mark.requirement("F4")
 def test_results_keep_the_order_of_their_calls_whichever_comes_first():
-    rounds = _rounds()
+    rounds = a_loop()
     rounds.start()
-    _executes(rounds, _calls(*(_look(str(at), f"c{at}") for at in range(5))))
+    executing(rounds, making(*(look_at(str(at), f"c{at}") for at in range(5))))
     for at in (3, 0, 4, 2, 1):
         rounds.started(f"c{at}")
         rounds.ran(Ran(ToolResult(f"c{at}", str(at))))
-    asked = _asks(rounds, Executed())
+    asked = asking(rounds, Executed())
     assert [result.content for result in asked.messages[-1].results] == ["0", "1", "2", "3", "4"]
 
 
@@ -124,11 +87,11 @@ def test_results_keep_the_order_of_their_calls_whichever_comes_first():
 
 @pytest.mark.requirement("F1")
 def test_a_call_of_no_tool_and_one_with_wrong_arguments_are_answered_to_the_model():
-    rounds = _rounds()
+    rounds = a_loop()
     rounds.start()
-    execute = _executes(rounds, _calls(ToolCall("fly", {}, "c1"), ToolCall("look", {}, "c2"), _look(id="c3")))
+    execute = executing(rounds, making(ToolCall("fly", {}, "c1"), ToolCall("look", {}, "c2"), look_at(id="c3")))
     assert [planned.call.id for planned in execute.calls] == ["c3"]
-    asked = _asks(rounds, _results(execute))
+    asked = asking(rounds, finding(execute))
     unknown, unfit, found = asked.messages[-1].results
     assert unknown.error
     assert "no tool `fly`" in unknown.content
@@ -141,37 +104,37 @@ def test_a_call_of_no_tool_and_one_with_wrong_arguments_are_answered_to_the_mode
 def test_a_round_of_calls_that_must_not_run_goes_on_without_running_any():
     rounds = Rounds(TASK, ())
     rounds.start()
-    execute = _executes(rounds, _calls(ToolCall("fly", {}, "c1")))
+    execute = executing(rounds, making(ToolCall("fly", {}, "c1")))
     assert execute.calls == ()
-    assert "no tools at all" in _asks(rounds, Executed()).messages[-1].results[0].content
+    assert "no tools at all" in asking(rounds, Executed()).messages[-1].results[0].content
 
 
 def test_not_all_names_of_many_tools_are_told():
     rounds = Rounds(TASK, [Tool(f"t{at}") for at in range(30)])
     rounds.start()
-    result = _executes(rounds, _calls(ToolCall("fly", {}, "c1"))).made.calls[0].result
+    result = executing(rounds, making(ToolCall("fly", {}, "c1"))).made.calls[0].result
     assert result is not None
     assert "`t23` and 6 more" in result.content
 
 
 @pytest.mark.requirement("F1", "B6")
 def test_a_call_that_was_cut_off_is_not_run_and_the_model_is_told():
-    rounds = _rounds()
+    rounds = a_loop()
     rounds.start()
     cut = Candidate("look", "truncated", "truncated", arguments={"at": "ha"})
-    execute = _executes(rounds, _calls(finish="length", candidates=(cut,), complete=False))
+    execute = executing(rounds, making(finish="length", candidates=(cut,), complete=False))
     assert execute.calls == ()
-    result = _asks(rounds, Executed()).messages[-1].results[0]
+    result = asking(rounds, Executed()).messages[-1].results[0]
     assert result.error
     assert "cut off" in result.content
 
 
 def test_calls_that_came_to_nothing_beside_others_are_answered_too():
-    rounds = _rounds()
+    rounds = a_loop()
     rounds.start()
     unfit = Candidate("look", "invalid", "schema", notes=(Note("arguments_invalid", "`at` is missing"),))
     bare = Candidate("look", "invalid", "not_json")
-    execute = _executes(rounds, _calls(_look(), candidates=(unfit, bare)))
+    execute = executing(rounds, making(look_at(), candidates=(unfit, bare)))
     assert [record.call.id for record in execute.made.calls] == ["call_1", "call_1_2", "call_1_3"]
     assert [record.result.content for record in execute.made.calls if record.result] == [
         "The arguments do not fit: `at` is missing. Nothing was run.",
@@ -180,10 +143,10 @@ def test_calls_that_came_to_nothing_beside_others_are_answered_too():
 
 
 def test_a_call_of_no_tool_that_was_left_in_the_text_is_answered():
-    rounds = _rounds()
+    rounds = a_loop()
     rounds.start()
     tried = Candidate("fly", "text", "unknown_tool", evidence={"wrapper": "strong", "line_start": True})
-    execute = _executes(rounds, _calls(finish="stop", candidates=(tried,)))
+    execute = executing(rounds, making(finish="stop", candidates=(tried,)))
     assert execute.calls == ()
     assert execute.made.calls[0].call.name == "fly"
 
@@ -191,14 +154,14 @@ def test_a_call_of_no_tool_that_was_left_in_the_text_is_answered():
 def test_a_schema_that_nobody_can_read_stops_no_call():
     rounds = Rounds(TASK, [Tool("odd", parameters={"type": 7})])
     rounds.start()
-    assert len(_executes(rounds, _calls(ToolCall("odd", {"a": 1}))).calls) == 1
+    assert len(executing(rounds, making(ToolCall("odd", {"a": 1}))).calls) == 1
 
 
 def test_ids_are_unique_in_a_conversation():
-    before = Answer("Yes.", (Round(calls=(CallRecord(_look(id="c1"), "finished", result=ToolResult("c1", "x")),)),))
-    rounds = _rounds((*TASK, before, *TASK))
+    before = Answer("Yes.", (Round(calls=(CallRecord(look_at(id="c1"), "finished", result=ToolResult("c1", "x")),)),))
+    rounds = a_loop((*TASK, before, *TASK))
     rounds.start()
-    execute = _executes(rounds, _calls(_look("a", "c1"), _look("b", "c1"), _look("c")))
+    execute = executing(rounds, making(look_at("a", "c1"), look_at("b", "c1"), look_at("c")))
     assert [planned.call.id for planned in execute.calls] == ["c1_2", "c1_3", "call_1"]
     assert execute.tainted
 
@@ -208,23 +171,23 @@ def test_ids_are_unique_in_a_conversation():
 
 @pytest.mark.requirement("F1")
 def test_after_fifty_rounds_one_request_without_tools_asks_for_a_summary():
-    rounds = _rounds()
+    rounds = a_loop()
     action = rounds.start()
     for at in range(50):
         assert isinstance(action, Ask)
         assert (action.number, action.summary) == (at + 1, False)
-        execute = _executes(rounds, _calls(_look(str(at), f"c{at}")))
-        action = rounds.feed(_results(execute))
+        execute = executing(rounds, making(look_at(str(at), f"c{at}")))
+        action = rounds.feed(finding(execute))
     assert isinstance(action, Ask)
     assert action.summary
     assert action.tools == ()
     assert action.choice.mode == "none"
     assert "50 rounds" in action.messages[-1].text
-    answer = _ends(rounds, _says("Nothing was found."))
+    answer = ending(rounds, saying("Nothing was found."))
     assert (answer.content, answer.status, len(answer.rounds), answer.requests) == (
         "Nothing was found.", "complete", 50, 51,
     )  # fmt: skip
-    assert _codes(answer) == ["limit_rounds"]
+    assert codes_of(answer) == ["limit_rounds"]
 
 
 @pytest.mark.parametrize(
@@ -237,19 +200,19 @@ def test_after_fifty_rounds_one_request_without_tools_asks_for_a_summary():
 )
 @pytest.mark.requirement("F1", "R-T15")
 def test_tokens_and_time_are_limits_too(limits: Limits, now: float, code: str):
-    rounds = _rounds(limits=limits, now=100.0)
+    rounds = a_loop(limits=limits, now=100.0)
     rounds.start()
-    execute = _executes(rounds, _calls(_look()))
-    assert _asks(rounds, _results(execute), now).summary
-    assert _codes(_ends(rounds, _calls(_look(), text="That was all."))) == [code]
+    execute = executing(rounds, making(look_at()))
+    assert asking(rounds, finding(execute), now).summary
+    assert codes_of(ending(rounds, making(look_at(), text="That was all."))) == [code]
 
 
 @pytest.mark.requirement("F1")
 def test_calls_in_place_of_a_summary_are_told_beside_the_limit():
-    rounds = _rounds(limits=Limits(rounds=1))
+    rounds = a_loop(limits=Limits(rounds=1))
     rounds.start()
-    assert _asks(rounds, _results(_executes(rounds, _calls(_look())))).summary
-    answer = _ends(rounds, _calls(_look()))
+    assert asking(rounds, finding(executing(rounds, making(look_at())))).summary
+    answer = ending(rounds, making(look_at()))
     assert answer.content == ""
     assert answer.notes == (
         Note("limit_rounds", "1 rounds have been made; a summary was asked for"),
@@ -259,20 +222,20 @@ def test_calls_in_place_of_a_summary_are_told_beside_the_limit():
 
 @pytest.mark.requirement("F1")
 def test_an_answer_that_takes_too_long_is_followed_by_a_summary():
-    rounds = _rounds(limits=Limits(seconds=60))
+    rounds = a_loop(limits=Limits(seconds=60))
     rounds.start()
-    asked = _asks(rounds, TimeUp(Reply("It is prob", usage=Usage(1, 1), requests=1)), 61.0)
+    asked = asking(rounds, TimeUp(Reply("It is prob", usage=Usage(1, 1), requests=1)), 61.0)
     assert asked.summary
-    answer = _ends(rounds, _says("I had no time."))
-    assert (answer.content, answer.requests, _codes(answer)) == ("I had no time.", 2, ["limit_seconds"])
+    answer = ending(rounds, saying("I had no time."))
+    assert (answer.content, answer.requests, codes_of(answer)) == ("I had no time.", 2, ["limit_seconds"])
 
 
 def test_below_its_limits_the_loop_goes_on():
-    rounds = _rounds(limits=Limits(tokens=16, seconds=60), now=100.0)
+    rounds = a_loop(limits=Limits(tokens=16, seconds=60), now=100.0)
     assert rounds.deadline == 160.0
     rounds.start()
-    assert not _asks(rounds, _results(_executes(rounds, _calls(_look()))), 159.9).summary
-    assert _rounds().deadline is None
+    assert not asking(rounds, finding(executing(rounds, making(look_at()))), 159.9).summary
+    assert a_loop().deadline is None
 
 
 # ---- going in circles
@@ -280,40 +243,40 @@ def test_below_its_limits_the_loop_goes_on():
 
 @pytest.mark.requirement("F9", "R-T15")
 def test_the_same_call_with_the_same_result_is_told_to_the_model_and_then_ended():
-    rounds = _rounds()
+    rounds = a_loop()
     asked = rounds.start()
     told: list[bool] = []
     for _ in range(4):
-        asked = _asks(rounds, _results(_executes(rounds, _calls(_look()))))
+        asked = asking(rounds, finding(executing(rounds, making(look_at()))))
         told.append("called before" in asked.messages[-2 if asked.summary else -1].results[-1].content)
     assert told == [False, False, True, True]
     assert asked.summary
-    answer = _ends(rounds, _says("It does not help."))
+    answer = ending(rounds, saying("It does not help."))
     assert answer.status == "complete"
-    assert "loop_broken" in _codes(answer)
+    assert "loop_broken" in codes_of(answer)
     assert {record.result.content for made in answer.rounds for record in made.calls if record.result} == {"found"}
 
 
 @pytest.mark.requirement("F9")
 def test_calls_that_take_turns_are_a_circle_too():
-    rounds = _rounds()
+    rounds = a_loop()
     action: object = rounds.start()
     turns = 0
     while not (isinstance(action, Ask) and action.summary):
         turns += 1
-        action = rounds.feed(_results(_executes(rounds, _calls(_look("ab"[turns % 2])))))
+        action = rounds.feed(finding(executing(rounds, making(look_at("ab"[turns % 2])))))
     assert turns == 5
 
 
 def test_another_result_or_another_call_in_between_is_no_circle():
-    rounds = _rounds()
+    rounds = a_loop()
     asked = rounds.start()
     for at in range(12):
-        call = _look("same") if at % 2 else _look(str(at))
-        asked = _asks(rounds, _results(_executes(rounds, _calls(call))))
+        call = look_at("same") if at % 2 else look_at(str(at))
+        asked = asking(rounds, finding(executing(rounds, making(call))))
     assert not asked.summary
     for at in range(12):
-        asked = _asks(rounds, _results(_executes(rounds, _calls(_look("same"))), f"{at} percent"))
+        asked = asking(rounds, finding(executing(rounds, making(look_at("same"))), f"{at} percent"))
     assert not asked.summary
 
 
@@ -322,25 +285,25 @@ def test_another_result_or_another_call_in_between_is_no_circle():
 
 @pytest.mark.requirement("F1", "F7")
 def test_a_cancelled_answer_keeps_its_finished_rounds_and_its_partial_text():
-    rounds = _rounds()
+    rounds = a_loop()
     rounds.start()
-    _asks(rounds, _results(_executes(rounds, _calls(_look(), text="Looking."))))
-    answer = _ends(rounds, Cancelled(Reply("It is prob", reasoning="hm", usage=Usage(1, 1), requests=1)))
+    asking(rounds, finding(executing(rounds, making(look_at(), text="Looking."))))
+    answer = ending(rounds, Cancelled(Reply("It is prob", reasoning="hm", usage=Usage(1, 1), requests=1)))
     assert (answer.content, answer.status, answer.reasoning) == ("It is prob", "interrupted", "hm")
     assert len(answer.rounds) == 1
     assert answer.requests == 2
-    assert _codes(answer) == ["interrupted"]
+    assert codes_of(answer) == ["interrupted"]
 
 
 @pytest.mark.requirement("F7", "R-F35")
 def test_a_cancelled_round_says_of_each_call_whether_it_may_have_run():
-    rounds = _rounds()
+    rounds = a_loop()
     rounds.start()
-    _executes(rounds, _calls(_look("a", "c1"), ToolCall("send", {}, "c2"), _look("b", "c3"), text="Three."))
+    executing(rounds, making(look_at("a", "c1"), ToolCall("send", {}, "c2"), look_at("b", "c3"), text="Three."))
     rounds.started("c1")
     rounds.ran(Ran(ToolResult("c1", "found")))
     rounds.started("c2")
-    answer = _ends(rounds, Cancelled())
+    answer = ending(rounds, Cancelled())
     done, begun, planned = answer.rounds[0].calls
     assert [done.state, begun.state, planned.state] == ["finished", "started", "planned"]
     assert begun.result is not None
@@ -355,125 +318,20 @@ def test_a_cancelled_round_says_of_each_call_whether_it_may_have_run():
     "heard", [Failed("the upstream broke off", Reply("Half")), Reply("Half", failure=Failure("the upstream broke off"))]
 )
 def test_a_failed_answer_says_why_and_keeps_what_there_is(heard: Failed | Reply):
-    rounds = _rounds()
+    rounds = a_loop()
     rounds.start()
-    answer = _ends(rounds, heard)
+    answer = ending(rounds, heard)
     assert (answer.content, answer.status) == ("Half", "failed")
     assert answer.notes == (Note("failed", "the upstream broke off"),)
 
 
 def test_nothing_follows_the_end():
-    rounds = _rounds()
+    rounds = a_loop()
     rounds.start()
-    _ends(rounds, _says("Yes."))
-    for heard in (Cancelled(), _says("More."), Executed()):
+    ending(rounds, saying("Yes."))
+    for heard in (Cancelled(), saying("More."), Executed()):
         with pytest.raises(UsageError, match="over"):
             rounds.feed(heard)
-
-
-# ---- what is done twice
-
-
-@pytest.mark.requirement("F7", "R-F35", "R-F37")
-def test_a_call_that_may_have_changed_the_world_is_marked_when_it_is_made_again():
-    begun = CallRecord(ToolCall("send", {"to": "a"}, "c1"), "started", side_effects=True)
-    looked = CallRecord(_look(id="c2"), "started")
-    never = CallRecord(ToolCall("send", {"to": "b"}, "c3"), "planned", side_effects=True)
-    before = Answer(rounds=(Round(calls=(begun, looked, never)),), status="interrupted")
-    rounds = _rounds((*TASK, before))
-    rounds.start()
-    execute = _executes(
-        rounds, _calls(ToolCall("send", {"to": "a"}, "d1"), _look(id="d2"), ToolCall("send", {"to": "b"}, "d3"))
-    )
-    assert [(planned.key, planned.again) for planned in execute.calls] == [("c1", True), ("d2", False), ("d3", False)]
-    assert [planned.beside for planned in execute.calls] == [False, False, True]
-    assert ["interrupted" in execute.doubt(planned) for planned in execute.calls] == [True, False, True]
-
-
-SHELL = Tool(
-    "shell",
-    parameters={
-        "type": "object",
-        "properties": {
-            "command": {"type": "string"},
-            "timeout": {"type": "integer"},
-            "folder": {"type": "string", "default": "."},
-            "loud": {"type": ["boolean", "null"], "default": False},
-            "count": {"type": "integer", "default": 1},
-        },
-    },
-)
-
-
-@pytest.mark.requirement("F7", "R-F35")
-@pytest.mark.parametrize(
-    ("arguments", "same"),
-    [
-        ({"command": "git push"}, True),
-        ({"command": "git push", "timeout": 60}, True),
-        ({"command": "git push", "folder": "."}, True),
-        ({"command": "git push", "loud": None, "count": 1}, True),
-        ({"command": " git  push;\n"}, True),
-        ({"command": "git 'push'"}, True),
-        ({"folder": ".", "timeout": 1, "command": "git push", "loud": False}, True),
-        ({"command": "git push", "folder": "other"}, False),
-        ({"command": "git push", "count": 2}, False),
-        ({"command": "cd . && git push"}, False),
-    ],
-)
-def test_an_interrupted_call_is_known_again_however_it_is_spelled(arguments: JSONObject, same: bool):
-    begun = CallRecord(ToolCall("shell", {"command": "git push"}, "c1"), "started", side_effects=True)
-    before = Answer(rounds=(Round(calls=(begun,)),), status="interrupted")
-    rounds = Rounds((*TASK, before), [SHELL])
-    rounds.start()
-    execute = _executes(rounds, _calls(ToolCall("shell", arguments, "d1")))
-    (planned,) = execute.calls
-    assert (planned.again, planned.beside) == (same, not same)
-    assert planned.key == ("c1" if same else "d1")
-    assert execute.doubt(planned)  # known again or not, nobody runs it without a question
-    _asks(rounds, _results(execute))
-    (later,) = _executes(rounds, _calls(ToolCall("shell", {"command": "ls"}, "e1"))).calls
-    assert later.beside is not same  # once it has surely been done, other calls are free
-
-
-@pytest.mark.parametrize("parameters", [{}, {"properties": {"to": True}}])
-def test_a_schema_without_defaults_has_none(parameters: JSONObject):
-    begun = CallRecord(ToolCall("send", {"to": "a"}, "c1"), "started", side_effects=True)
-    before = Answer(rounds=(Round(calls=(begun,)),), status="interrupted")
-    rounds = Rounds((*TASK, before), [Tool("send", parameters=parameters, side_effects=True)])
-    rounds.start()
-    assert _executes(rounds, _calls(ToolCall("send", {"to": "a"}, "d1"))).calls[0].again
-
-
-@pytest.mark.requirement("R-F37")
-def test_a_call_keeps_its_first_key_however_often_it_is_interrupted():
-    send = ToolCall("send", {"to": "a"})
-    begun = [CallRecord(msgspec.structs.replace(send, id=name), "started", side_effects=True) for name in ("c1", "c2")]
-    before = [Answer(rounds=(Round(calls=(record,)),), status="interrupted") for record in begun]
-    rounds = _rounds((*TASK, *before))
-    rounds.start()
-    assert _executes(rounds, _calls(send)).calls[0].key == "c1"
-
-
-@pytest.mark.requirement("F7")
-def test_once_it_has_surely_been_done_nobody_asks_any_more():
-    send = ToolCall("send", {"to": "a"})
-    begun = CallRecord(msgspec.structs.replace(send, id="c1"), "started", side_effects=True)
-    denied = CallRecord(msgspec.structs.replace(send, id="c2"), "finished", True, ToolResult("c2", "no", error=True))
-    before = Answer(rounds=(Round(calls=(begun,)), Round(calls=(denied,))), status="interrupted")
-    rounds = _rounds((*TASK, before))
-    rounds.start()
-    failed = _executes(rounds, _calls(send)).calls[0]
-    assert failed.again
-    _asks(rounds, Executed((Ran(ToolResult(failed.call.id, "broken", error=True)),)))
-    first = _executes(rounds, _calls(send))
-    assert first.calls[0].again
-    _asks(rounds, _results(first))
-    assert not _executes(rounds, _calls(send)).calls[0].again
-    done = Answer(rounds=(Round(calls=(CallRecord(send, "finished", True, ToolResult("", "sent")),)),))
-    later = _rounds((*TASK, before, done))
-    later.start()
-    assert not _executes(later, _calls(send)).calls[0].again
 
 
 # ---- who reads what
@@ -481,15 +339,15 @@ def test_once_it_has_surely_been_done_nobody_asks_any_more():
 
 @pytest.mark.requirement("R-E10")
 def test_calls_are_tainted_once_a_result_was_read_or_the_tools_are_strangers():
-    rounds = _rounds()
+    rounds = a_loop()
     rounds.start()
-    execute = _executes(rounds, _calls(_look("a")))
+    execute = executing(rounds, making(look_at("a")))
     assert not execute.tainted
-    _asks(rounds, _results(execute))
-    assert _executes(rounds, _calls(_look("b"))).tainted
-    strangers = _rounds(tainted=True)
+    asking(rounds, finding(execute))
+    assert executing(rounds, making(look_at("b"))).tainted
+    strangers = a_loop(tainted=True)
     strangers.start()
-    assert _executes(strangers, _calls(_look())).tainted
+    assert executing(strangers, making(look_at())).tainted
 
 
 @pytest.mark.requirement("R-E3")
@@ -504,33 +362,33 @@ def test_calls_are_tainted_once_a_result_was_read_or_the_tools_are_strangers():
     ],
 )
 def test_a_call_in_text_is_marked_or_known_not_to_be(dialect: str, plan: str, nonce: str, unmarked: bool):
-    rounds = _rounds()
+    rounds = a_loop()
     rounds.start()
     found = Candidate("look", "call", "accepted", dialect)
     record = Trace(plan, "r", "w", nonce=nonce)
-    reply = TracedReply(calls=(_look(),), candidates=(found,), finish_reason="tool_calls", record=record)
-    assert _executes(rounds, reply).unmarked is unmarked
+    reply = TracedReply(calls=(look_at(),), candidates=(found,), finish_reason="tool_calls", record=record)
+    assert executing(rounds, reply).unmarked is unmarked
 
 
 # ---- tools of others
 
 
 def test_calls_of_others_are_handed_over_after_ours_have_run():
-    rounds = _rounds(theirs=[Tool("theirs")])
+    rounds = a_loop(theirs=[Tool("theirs")])
     assert [tool.name for tool in rounds.start().tools] == ["look", "send", "theirs"]
     theirs = ToolCall("theirs", {}, "c2")
-    execute = _executes(rounds, _calls(_look(id="c1"), theirs, text="Both."))
+    execute = executing(rounds, making(look_at(id="c1"), theirs, text="Both."))
     assert [planned.call.id for planned in execute.calls] == ["c1"]
-    action = rounds.feed(_results(execute))
+    action = rounds.feed(finding(execute))
     assert isinstance(action, Finished)
     assert action.handed == (theirs,)
     assert [record.call.id for record in action.answer.rounds[0].calls] == ["c1"]
 
 
 def test_calls_of_others_alone_end_the_loop_at_once():
-    rounds = _rounds(theirs=[Tool("theirs")])
+    rounds = a_loop(theirs=[Tool("theirs")])
     rounds.start()
-    action = rounds.feed(_calls(ToolCall("theirs", {}, "c2"), text="Yours."))
+    action = rounds.feed(making(ToolCall("theirs", {}, "c2"), text="Yours."))
     assert isinstance(action, Finished)
     assert [call.id for call in action.handed] == ["c2"]
     assert (action.answer.content, action.answer.rounds) == ("Yours.", ())
@@ -541,10 +399,10 @@ def test_calls_of_others_alone_end_the_loop_at_once():
 
 @pytest.mark.requirement("H6")
 def test_the_answer_says_why_there_was_no_call_in_one_line():
-    rounds = _rounds()
+    rounds = a_loop()
     rounds.start()
     record = Trace("inline", "r", "w", why_no_call="the model answered without calling a tool")
-    answer = _ends(rounds, TracedReply("Hello.", finish_reason="stop", record=record))
+    answer = ending(rounds, TracedReply("Hello.", finish_reason="stop", record=record))
     assert answer.notes == (Note("no_call", "the model answered without calling a tool"),)
 
 
@@ -558,14 +416,14 @@ def test_the_answer_says_why_there_was_no_call_in_one_line():
     ],
 )
 def test_a_final_answer_that_lacks_something_says_so(reply: Reply, codes: list[str]):
-    rounds = _rounds()
+    rounds = a_loop()
     rounds.start()
-    assert _codes(_ends(rounds, reply)) == codes
+    assert codes_of(ending(rounds, reply)) == codes
 
 
 _NAMES = st.sampled_from(["look", "send", "fly", "theirs"])
 _MADE = st.builds(ToolCall, _NAMES, st.sampled_from([{}, {"at": "a"}, {"at": "b"}]), st.sampled_from(["", "a", "b"]))
-_REPLIES = st.builds(_calls, text=st.sampled_from(["", "Hm."])).flatmap(
+_REPLIES = st.builds(making, text=st.sampled_from(["", "Hm."])).flatmap(
     lambda reply: st.lists(_MADE, max_size=4).map(lambda made: msgspec.structs.replace(reply, calls=tuple(made)))
 )
 
@@ -574,7 +432,7 @@ _REPLIES = st.builds(_calls, text=st.sampled_from(["", "Hm."])).flatmap(
 def test_whatever_happens_it_ends_and_every_call_has_one_result_and_an_id_of_its_own(
     turns: list[tuple[Reply, str]], most: int, data: st.DataObject
 ):
-    rounds = _rounds(limits=Limits(rounds=most), theirs=[Tool("theirs")])
+    rounds = a_loop(limits=Limits(rounds=most), theirs=[Tool("theirs")])
     action: object = rounds.start()
     summaries = 0
     for reply, content in turns:
@@ -602,8 +460,8 @@ def test_whatever_happens_it_ends_and_every_call_has_one_result_and_an_id_of_its
 
 
 def test_an_answer_can_be_written_down_and_read_again():
-    rounds = _rounds()
+    rounds = a_loop()
     rounds.start()
-    _asks(rounds, _results(_executes(rounds, _calls(_look()))))
-    answer = _ends(rounds, _says("Yes."))
+    asking(rounds, finding(executing(rounds, making(look_at()))))
+    answer = ending(rounds, saying("Yes."))
     assert msgspec.json.decode(msgspec.json.encode(answer), type=Answer) == answer

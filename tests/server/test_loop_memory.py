@@ -12,9 +12,9 @@ import pytest
 import toolspeak as ts
 from tests.server.asgi import Answer, ask, bearer, run
 from tests.server.test_loop import Hanging, Place, client_tool, clock_call, message, result_of, said
+from toolspeak.agent.calls import seconds_for
 from toolspeak.core.model import JSONObject, Message, Opaque, Request
 from toolspeak.core.rounds import Limits
-from toolspeak.server.loop.rounds import LoopTools
 from toolspeak.upstreams.scripted import calls
 
 SCHEMA: JSONObject = {"type": "object", "properties": {}}
@@ -256,8 +256,8 @@ def test_a_tool_ends_when_the_time_of_the_answer_is_over() -> None:
     [(None, None, None), (3.0, None, 3.0), (3.0, 9.0, 3.0), (9.0, 3.0, 3.0), (None, 3.0, 3.0)],
 )
 def test_a_call_may_take_as_long_as_both_limits_allow(tool: float | None, answer: float | None, left: float) -> None:
-    assert LoopTools([], tool_seconds=tool).seconds_until(answer, now=0.0) == left
+    assert seconds_for(tool, answer, now=0.0) == left
 
 
 def test_when_no_time_is_left_a_call_has_next_to_none() -> None:
-    assert 0.0 < (LoopTools([], tool_seconds=9.0).seconds_until(1.0, now=2.0) or 9.0) < 0.01
+    assert 0.0 < (seconds_for(9.0, 1.0, now=2.0) or 9.0) < 0.01

@@ -28,6 +28,7 @@ __all__ = [
     "committed",
     "consented",
     "ended",
+    "seconds_for",
     "together",
 ]
 
@@ -37,6 +38,8 @@ T = TypeVar("T")
 _GRACE = 5.0
 #: How much of what an exception says the model is told.
 _MOST_SAID = 500
+#: Seconds for a call that begins when the time is over: it is told that it was stopped.
+_NO_TIME = 0.001
 #: Calls of one round that run at the same time; others wait for their turn. A model may make two thousand, and each may
 #: be a thread and a sandbox.
 MOST_AT_ONCE = 32
@@ -197,6 +200,12 @@ def _wrong(output: Any) -> tuple[Any, str] | None:
         return parts, "instead of a tuple of parts"
     odd = [part for part in cast("tuple[Any, ...]", parts) if not isinstance(part, Media | Opaque)]
     return (odd[0], "as a part of its output") if odd else None
+
+
+def seconds_for(most: float | None, deadline: float | None, now: float) -> float | None:
+    """How long a call that begins now may take: `most` by itself, and no longer than to the deadline of the whole."""
+    limits = [most, None if deadline is None else max(deadline - now, _NO_TIME)]
+    return min((limit for limit in limits if limit is not None), default=None)
 
 
 async def together(works: Sequence[Callable[[], Coroutine[Any, Any, T]]]) -> list[T]:

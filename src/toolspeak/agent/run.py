@@ -40,7 +40,7 @@ from ..errors import ToolDenied, ToolspeakError, UpstreamTimeout
 from ..journal import Journal
 from ..tools.approval import Approval
 from ..tools.base import CallContext, Executable, call_key
-from .calls import Toolbox, carried_out, committed, consented, ended, together
+from .calls import Toolbox, carried_out, committed, consented, ended, seconds_for, together
 from .events import (
     AgentEvent,
     CallStarted,
@@ -225,7 +225,8 @@ class Work:
             rounds.started(call.id)
             self._tell(CallStarted(call))
             began = time.monotonic()
-            output = await carried_out(executable, call.arguments, context, self._seconds(rounds.deadline))
+            seconds = seconds_for(self._manner.tool_timeout, rounds.deadline, self._loop.time())
+            output = await carried_out(executable, call.arguments, context, seconds)
             final = output.final
             result = ToolResult(call.id, output.content, call.name, output.error, output.parts)
         seconds = time.monotonic() - began
@@ -243,10 +244,6 @@ class Work:
             # A call that is not known to be the same again does no new kind of harm where it stays in the sandbox.
             yes_counts = planned.beside and not unmarked
             await consented(self._manner.approval, executable, planned.call.arguments, context, why, yes_counts)
-
-    def _seconds(self, deadline: float | None) -> float | None:
-        limits = [self._manner.tool_timeout, None if deadline is None else max(deadline - self._loop.time(), 0.001)]
-        return min((limit for limit in limits if limit is not None), default=None)
 
     def _context(self, planned: Planned, tainted: bool) -> CallContext:
         def emit(text: str) -> None:

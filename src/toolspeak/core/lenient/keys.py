@@ -14,6 +14,7 @@ from ..reading.lookahead import (
     CLOSERS,
     COLONS,
     COMMAS,
+    FLAG,
     LOOKAHEAD,
     OPENERS,
     QUOTES,
@@ -32,7 +33,6 @@ from .words import ELLIPSES
 
 __all__ = ["Keys"]
 
-_FLAG = ("--",)
 _BARE_KEY = re.compile(r"[^:=：＝\s,，;；{}\[\]()\"'“”<>|*]+").match
 
 
@@ -129,7 +129,7 @@ class Keys(Closers):
         if char in CLOSERS:
             self._lone_key()
             return pos
-        next_flag = not self._flags or begins(buf, pos, _FLAG)
+        next_flag = not self._flags or begins(buf, pos, FLAG)
         if next_flag is None and not final:
             return MORE
         if self._quoted or char in OPENERS or not next_flag:

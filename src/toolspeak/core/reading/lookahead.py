@@ -14,6 +14,7 @@ __all__ = [
     "COLONS",
     "COMMAS",
     "COMMENTS",
+    "FLAG",
     "LOOKAHEAD",
     "OPENERS",
     "QUOTES",
@@ -55,6 +56,8 @@ CLOSERS = {"}": "}", "]": "]", ")": ")", "｝": "}", "］": "]", "）": ")"}
 COMMAS = ",，;；"
 COLONS = ":=：＝"
 COMMENTS = ("//", "/*", "#")
+#: What stands before a key where keys are flags: `--key "value"`.
+FLAG = ("--",)
 
 _LITERALS = ("true", "false", "null", "True", "False", "None")
 _SPACES = re.compile(r"[\s\ufeff]*").match

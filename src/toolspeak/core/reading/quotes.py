@@ -19,6 +19,7 @@ from .lookahead import (
     COLONS,
     COMMAS,
     COMMENTS,
+    FLAG,
     LOOKAHEAD,
     OPENERS,
     QUOTES,
@@ -39,7 +40,6 @@ Place = Literal["key", "object", "array", "element", "call", "argument", "root"]
 
 _ITEMS = frozenset({"array", "element", "argument"})
 _FENCE = ("```",)
-_FLAG = ("--",)
 #: Words that stray between a value and what follows it; more than a few are text.
 _STRAY = re.compile(r"\w[\w \t-]{0,62}").match
 #: The same in an array, where such words are an element that lost its quotes.
@@ -250,7 +250,7 @@ def _before_other(window: str, at: int, around: Around) -> Answer:
     if at == 0:
         return False
     if around.flags and char == "-":
-        return begins(window, at, _FLAG)
+        return begins(window, at, FLAG)
     return _stray_item(window, at, around) if items else _stray_words(window, at, around)
 
 

@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from ...agent.calls import Toolbox, carried_out, together
+from ...agent.calls import Toolbox, carried_out, seconds_for, together
 from ...core.engine import Outcome
 from ...core.events import (
     CallArgs,
@@ -53,8 +53,6 @@ _log = logging.getLogger("toolspeak.server")
 _HELD = (CallStart, CallArgs, CallEnd, UsageSeen, Finish, OpaqueSeen, Failure)
 #: Seconds after which a source that lacked something is asked again.
 _ASK_AGAIN = 30.0
-#: Seconds for a call that begins when the time is over: it is told that it was stopped.
-_NO_TIME = 0.001
 #: Between what was said before a tool ran and what is said after it.
 _BREAK = "\n\n"
 
@@ -149,11 +147,6 @@ class LoopTools:
         turn = LoopTurn(_Row(maker, request, checked, tenant), self, toolbox, memory, (*seen, *notes, *lost))
         turn.tells = chosen is not None
         return MadeTurn(turn, request, turn.first.plan, toolbox.tools)
-
-    def seconds_until(self, deadline: float | None, now: float) -> float | None:
-        """How long a call that begins now may take; `deadline`: when the time of the whole answer is over."""
-        limits = [self.tool_seconds, None if deadline is None else max(deadline - now, _NO_TIME)]
-        return min((limit for limit in limits if limit is not None), default=None)
 
     def _toolbox(self, chosen: frozenset[str] | None) -> Toolbox:
         """The tools for one answer; what is too long for the model is kept for this answer, and nobody else's."""
@@ -326,7 +319,7 @@ class LoopTurn:
         context = CallContext(call.id, call_key(self._name, planned.key), action.tainted)
         began = time.monotonic()
         executable = self._toolbox[call.name]
-        seconds = self._tools.seconds_until(self._rounds.deadline, began)
+        seconds = seconds_for(self._tools.tool_seconds, self._rounds.deadline, began)
         output = await carried_out(executable, call.arguments, context, seconds)
         result = ToolResult(call.id, output.content, call.name, output.error, output.parts)
         return Ran(result, time.monotonic() - began, output.final)

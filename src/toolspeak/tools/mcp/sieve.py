@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -121,12 +121,31 @@ class Sieve:
         return next((why for tool in found.tools if (why := find_invalid_x_mcp_header(tool.input_schema))), "")
 
 
-class _Sifted:
-    """What comes from the server."""
+_Stream = TypeVar("_Stream", bound="ReadStream[Any] | WriteStream[Any]")
 
-    def __init__(self, inner: ReadStream[_Incoming], sieve: Sieve) -> None:
+
+class _Around(Generic[_Stream]):
+    """One of the SDK's streams, opened and closed as it is."""
+
+    def __init__(self, inner: _Stream, sieve: Sieve) -> None:
         self._inner = inner
         self._sieve = sieve
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> Self:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
+    ) -> bool | None:
+        return await self._inner.__aexit__(exc_type, exc_val, exc_tb)
+
+
+class _Sifted(_Around["ReadStream[_Incoming]"]):
+    """What comes from the server."""
 
     @property
     def last_context(self) -> Any:
@@ -136,47 +155,19 @@ class _Sifted:
     async def receive(self) -> _Incoming:
         return self._sieve.came(await self._inner.receive())
 
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> _Incoming:
         return self._sieve.came(await self._inner.__anext__())
 
-    async def __aenter__(self) -> Self:
-        await self._inner.__aenter__()
-        return self
 
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
-    ) -> bool | None:
-        return await self._inner.__aexit__(exc_type, exc_val, exc_tb)
-
-
-class _Watched:
+class _Watched(_Around["WriteStream[SessionMessage]"]):
     """What goes to the server."""
-
-    def __init__(self, inner: WriteStream[SessionMessage], sieve: Sieve) -> None:
-        self._inner = inner
-        self._sieve = sieve
 
     async def send(self, item: SessionMessage, /) -> None:
         self._sieve.sent(item)
         await self._inner.send(item)
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-    async def __aenter__(self) -> Self:
-        await self._inner.__aenter__()
-        return self
-
-    async def __aexit__(
-        self, exc_type: type[BaseException] | None, exc_val: BaseException | None, exc_tb: TracebackType | None
-    ) -> bool | None:
-        return await self._inner.__aexit__(exc_type, exc_val, exc_tb)
 
 
 def reason(error: ValidationError) -> str:
