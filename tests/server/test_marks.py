@@ -62,3 +62,8 @@ def test_of_many_that_are_shown_whole_each_is_read_once():
         return lambda: marks_in(text, candidates, TOOLS, "standard", "")
 
     assert_linear(finding, 160)
+
+
+def test_what_is_not_found_again_stands_nowhere():
+    (found,) = ts.parse(TAGGED, tools=TOOLS).candidates
+    assert marks_in("nothing of the kind", [found], TOOLS, "standard", "") == ()

@@ -81,15 +81,15 @@ def test_one_that_is_too_large_is_kept_without_its_texts_and_says_so():
     assert "2097158 bytes" in large.record.notes[-1].detail
     (attempt,) = large.record.trace.attempts
     assert attempt == AttemptTrace("inline", Request("m", ()), "", "", (), (), "stop", Usage())
-    assert (large.body, large.asked) == (b"", None)
+    assert (large.body, large.recalled) == (b"", ())
 
 
 def test_whoever_keeps_more_is_handed_every_entry_whole():
-    further: list[Entry] = []
-    recorder = Recorder(most=1, largest=10, further=further.append)
+    further: list[tuple[Entry, int]] = []
+    recorder = Recorder(most=1, largest=10, further=lambda entry, size: further.append((entry, size)))
     recorder.add(entry("a", 100))
     recorder.add(entry("b", 100))
-    assert [(each.record.id, len(each.body)) for each in further] == [("a", 100), ("b", 100)]
+    assert [(each.record.id, len(each.body), size) for each, size in further] == [("a", 100, 106), ("b", 100, 106)]
 
 
 def test_large_requests_and_large_answers_are_told_of_without_their_texts():

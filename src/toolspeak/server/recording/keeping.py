@@ -1,7 +1,7 @@
 """Requests that are kept beyond memory, where the configuration says so: handed to a process of their own.
 
 To shape, clean and write a request takes longer than to answer a short one, so none of it is done in this process:
-entries are encoded as they come, and a thread gives those of half a second to the `scribe` at once. Nobody waits for
+entries are encoded some at a time, and a thread gives those of half a second to the `scribe` at once. Nobody waits for
 that. Where the database cannot follow, what is too much is dropped, and the log says how much. Above:
 `toolspeak serve`. Below: `recorder`, `scribe`, the store.
 """
@@ -121,8 +121,8 @@ class Keeper:
         self._until = 0.0
         self.dropped = 0
 
-    def __call__(self, entry: Entry) -> None:
-        """Have an entry written soon."""
+    def __call__(self, entry: Entry, size: int) -> None:
+        """Have an entry written soon, whose texts take so many bytes."""
         # Not before the first one: workers are forked, and threads are not.
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="toolspeak-recording", daemon=True)
@@ -131,8 +131,7 @@ class Keeper:
             self._drop(1)
             return
         with self._lock:
-            # At once, while all of it is at hand: later it would take twice as long.
-            self._waiting.add(entry)
+            self._waiting.add(entry, size)
         if not self._some.is_set():
             self._some.set()
 

@@ -94,6 +94,8 @@ def marks_in(
     blocks = _Placer(tools, policy, nonce or None).blocks(text)
     _share_out(blocks, sought, candidates)
     told = [block for block in blocks if block.found]
+    if not told:
+        return ()
     # A mark ends where the next one begins, so no text is read for two of them.
     limits = [*(block.start for block in told[1:]), len(text)]
     cut = [(block, limit) for block, limit in zip(told, limits, strict=True) if _is_cut(block, candidates)]

@@ -22,12 +22,14 @@ from ...reach import Reached
 from ..exchange import Exchange, Record
 from ..trips import Trip
 
-__all__ = ["Entry", "Recorder", "Way", "bare_url", "entry_of"]
+__all__ = ["Entry", "Recorder", "Way", "bare_url", "entry_of", "recalled"]
 
 #: How many requests can be asked about afterwards.
 MOST_ENTRIES = 2000
 #: What they take together, by the bytes of requests and answers, and what one may take: coding agents send up to 1 MiB.
 MOST_BYTES, LARGEST_ENTRY = 32 * 1024 * 1024, 2 * 1024 * 1024
+#: Notes of requests whose tools do not stand in their body.
+_RECALLED = frozenset({"tools_recalled", "tools_guessed"})
 #: What is kept of the name of a model if an entry is too large.
 _LONGEST_NAME = 200
 
@@ -66,8 +68,8 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     #: The body as it came, and what the path said besides.
     body: bytes = b""
     fields: Mapping[str, JSONValue] = {}
-    #: What it meant, with tools that were recalled.
-    asked: Request | None = None
+    #: Its tools, where they do not stand in the body.
+    recalled: tuple[Tool, ...] = ()
     #: Seconds since the epoch.
     began: float = 0.0
     status: int = 0
@@ -97,6 +99,12 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     served: tuple[Tool, ...] = ()
 
 
+def recalled(record: Record, request: Request | None) -> tuple[Tool, ...]:
+    """The tools of a request, if its body does not have them: those that it has are read there, when somebody looks."""
+    is_told = request is not None and any(note.code in _RECALLED for note in record.notes)
+    return request.tools if request is not None and is_told else ()
+
+
 def entry_of(exchange: Exchange, trip: Trip, began: float, number: int) -> Entry:
     """What there is to keep of a request that was answered, or refused before there was anything to carry out."""
     whole, first = trip.seconds()
@@ -110,7 +118,7 @@ def entry_of(exchange: Exchange, trip: Trip, began: float, number: int) -> Entry
         exchange.tenant,
         exchange.body,
         exchange.fields,
-        exchange.asked,
+        recalled(record, exchange.asked),
         began,
         trip.status,
         whole,
@@ -134,7 +142,7 @@ class Recorder:
     """Keeps entries, within bounds.
 
     Args:
-        further: is handed every entry, to keep it beyond this process; it must not wait for anything.
+        further: is handed every entry and its size, to keep it beyond this process; it must not wait for anything.
     """
 
     def __init__(
@@ -142,7 +150,7 @@ class Recorder:
         most: int = MOST_ENTRIES,
         most_bytes: int = MOST_BYTES,
         largest: int = LARGEST_ENTRY,
-        further: Callable[[Entry], None] | None = None,
+        further: Callable[[Entry, int], None] | None = None,
     ) -> None:
         self._entries: OrderedDict[str, tuple[Entry, int]] = OrderedDict()
         self._running: dict[str, tuple[Exchange, float]] = {}
@@ -171,13 +179,13 @@ class Recorder:
     def add(self, entry: Entry) -> Entry:
         """Keep an entry, which has the newest number; gives it as it is kept."""
         self._running.pop(entry.record.id, None)
-        if self._further is not None:
-            self._further(entry)
         size, attempts = len(entry.body), entry.record.trace.attempts
         if len(attempts) > 1:  # each of them holds the request
             size *= len(attempts)
         for each in attempts:
             size += len(each.raw) + len(each.reasoning)
+        if self._further is not None:
+            self._further(entry, size)
         if size > self._largest:
             entry, size = _without_texts(entry, size, self._largest), 0
         self._entries[entry.record.id] = (entry, size)
@@ -214,4 +222,4 @@ def _without_texts(entry: Entry, size: int, largest: int) -> Entry:
     trace = msgspec.structs.replace(record.trace, attempts=attempts)
     note = Note("record_shortened", f"the texts are not kept: they take {size} bytes, more than {largest}")
     record = msgspec.structs.replace(record, model=name, trace=trace, notes=(*record.notes, note))
-    return msgspec.structs.replace(entry, record=record, body=b"", asked=None)
+    return msgspec.structs.replace(entry, record=record, body=b"", recalled=())

@@ -25,7 +25,7 @@ from ..faces import face
 from ..gateway import Gateway
 from ..limits import check_request, read_object
 from ..wishes import changed_settings
-from .recorder import Entry, Way
+from .recorder import Entry, Way, recalled
 
 __all__ = ["replayed"]
 
@@ -57,7 +57,7 @@ async def replayed(entry: Entry, gateway: Gateway, caller: Caller, wanted: Mappi
         entry.tenant,
         entry.body,
         entry.fields,
-        made.request,
+        recalled(record, made.request),
         began,
         200 if not record.error else 502,
         whole,

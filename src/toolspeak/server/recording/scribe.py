@@ -3,7 +3,7 @@
 Started by `keeping`, beside each process that answers, so that none of this takes time from clients. Its input is
 frames: four bytes of length, then a letter and what it stands for. A batch is its entries, and an end that says what
 must not be written; about each it says one line of JSON. It ends with its input.
-Above: `keeping`. Below: `faces`, `shown`, the store.
+Above: `keeping`. Below: `shown`, the store.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ import msgspec
 from ...config import Secret
 from ...core.model import JSONObject, JSONValue
 from ...errors import ToolspeakError
-from ..faces import face
-from ..limits import read_object
 from .recorder import Entry
 
 __all__ = ["Batch", "Heard", "Opening", "Packed", "batches", "main", "sized", "worked"]
@@ -30,8 +28,8 @@ __all__ = ["Batch", "Heard", "Opening", "Packed", "batches", "main", "sized", "w
 _SIZE = struct.Struct(">I")
 #: What frames hold, by their letters.
 _ENTRY, _SHAPED, _END = b"e", b"j", b"."
-#: Notes of requests whose tools do not stand in their body.
-_RECALLED = frozenset({"tools_recalled", "tools_guessed"})
+#: Entries that are encoded at once, and the bytes of their texts from which on fewer are.
+_TOGETHER, _TOGETHER_BYTES = 32, 256 * 1024
 #: Who answers clients comes first, where there are not enough cores for both.
 _NICENESS = 5
 
@@ -72,29 +70,46 @@ _entries = msgspec.msgpack.Decoder(Entry, dec_hook=lambda kind, value: Secret(va
 
 
 class Packed:
-    """A batch that grows. What cannot be encoded waits as it is, and is shaped before it is handed over."""
+    """A batch that grows. What cannot be encoded waits as it is, and is shaped before it is handed over.
+
+    Some entries are encoded at once: between two requests the processor has forgotten how that goes, so that one alone
+    takes three times as long. It still knows what is in them, unless they are too many.
+    """
 
     def __init__(self) -> None:
+        self._fresh: list[tuple[Entry, int]] = []
         self._encoded: list[bytes] = []
         self._odd: list[Entry] = []
-        #: In bytes, as far as it is encoded.
+        self._fresh_size = 0
+        #: In bytes, without those that are still to be encoded.
         self.size = 0
 
     def __len__(self) -> int:
-        return len(self._encoded) + len(self._odd)
+        return len(self._fresh) + len(self._encoded) + len(self._odd)
 
-    def add(self, entry: Entry) -> None:
-        """One more."""
-        try:
-            encoded = _encoder.encode(_without_what_is_twice(entry))
-        except (ValueError, OverflowError, TypeError):  # half a character, or a number beyond 64 bits
-            self._odd.append(entry)
-            return
-        self._encoded.append(encoded)
-        self.size += len(encoded)
+    def add(self, entry: Entry, size: int) -> None:
+        """One more, whose texts take so many bytes."""
+        self._fresh.append((entry, size))
+        self._fresh_size += size
+        if len(self._fresh) >= _TOGETHER or self._fresh_size >= _TOGETHER_BYTES:
+            self._encode()
+
+    def _encode(self) -> None:
+        for entry, size in self._fresh:
+            try:
+                encoded = _encoder.encode(entry)
+            except (ValueError, OverflowError, TypeError):  # half a character, or a number beyond 64 bits
+                self._odd.append(entry)
+                self.size += size
+                continue
+            self._encoded.append(encoded)
+            self.size += len(encoded)
+        self._fresh.clear()
+        self._fresh_size = 0
 
     def whole(self, secrets: list[str]) -> bytes:
         """The batch as it is handed over."""
+        self._encode()
         pieces: list[bytes] = []
         for encoded in self._encoded:
             pieces += (_SIZE.pack(len(encoded) + 1), _ENTRY, encoded)
@@ -106,26 +121,6 @@ def _shown(entry: Entry, secrets: list[str]) -> JSONObject:
     from .shown import whole  # it reads answers once more, with all dialects
 
     return whole(entry, secrets)
-
-
-def _without_what_is_twice(entry: Entry) -> Entry:
-    """Tools that stand in the body are read from there: to encode them once more is most of the work."""
-    asked = entry.asked
-    if asked is None or not asked.tools or b"tools" not in entry.body:
-        return entry
-    recalled = any(note.code in _RECALLED for note in entry.record.notes)
-    return entry if recalled else msgspec.structs.replace(entry, asked=None)
-
-
-def _with_tools(entry: Entry) -> Entry:
-    """The entry with the request that its body means."""
-    if entry.asked is not None or not entry.body:
-        return entry
-    try:
-        asked = face(entry.record.face).decode(read_object(entry.body), **entry.fields)
-    except ToolspeakError:  # it was refused for that
-        return entry
-    return msgspec.structs.replace(entry, asked=asked)
 
 
 def sized(frame: bytes) -> bytes:
@@ -163,7 +158,7 @@ def worked(batch: Batch, keep: Callable[[Iterable[Written]], None]) -> Heard:
     problems: list[str] = []
     for data in batch.entries:
         try:
-            entry = _with_tools(_entries.decode(data))
+            entry = _entries.decode(data)
             rows.append((entry.record.id, entry.record.model, _shown(entry, batch.secrets)))
         except Exception as error:  # a mistake of ours; who handed it over logs it
             problems.append(f"{type(error).__name__}: {error}")

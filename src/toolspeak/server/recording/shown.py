@@ -1,24 +1,28 @@
 """What people see of a request that was kept: one line among many, or everything, as JSON values without keys.
 
 Made when somebody looks. Every text passes the filter of the log; fields that hold keys are not shown at all. Above:
-`page_api`, `pages`, the recording on disk. Below: `recorder`, `marks`, `logs`.
+`page_api`, `pages`, the recording on disk. Below: `recorder`, `marks`, `faces`, `logs`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import cast, get_args
 
 import msgspec
 
 from ...core.evidence import Policy
-from ...core.model import JSONObject, JSONValue, is_object
+from ...core.model import JSONObject, JSONValue, Tool, is_object
 from ...core.reading.literals import has_surrogate, replace_surrogates
 from ...core.reading.toolkit import toolkit
 from ...core.turns.reasons import because, in_words
 from ...core.turns.trace import AttemptTrace
+from ...errors import ToolspeakError
 from ..exchange import Exchange
+from ..faces import face
+from ..limits import read_object
 from ..logs import redacted
 from ..metrics import tools_of
 from ..trips import GONE
@@ -114,9 +118,10 @@ def whole(entry: Entry, secrets: Iterable[str] = ()) -> JSONValue:
     told["upstream"] = cleaned(msgspec.to_builtins(entry.way), hidden)
     told["settings"] = _settings(entry)
     told["server_tools"] = cleaned(msgspec.to_builtins(entry.served), hidden)
-    tools = toolkit((*entry.asked.tools, *entry.served)).readable if entry.asked is not None else ()
-    policy, nonce = entry.record.trace.policy, entry.record.trace.nonce
-    for attempt, shown in zip(entry.record.trace.attempts, told["trace"]["attempts"], strict=True):
+    trace = entry.record.trace
+    policy, nonce = trace.policy, trace.nonce
+    tools = _tools(entry) if any(map(_read_as_text, trace.attempts)) else ()
+    for attempt, shown in zip(trace.attempts, told["trace"]["attempts"], strict=True):
         # In the text as it is shown: what was hidden has another length.
         raw = msgspec.structs.replace(attempt, raw=shown["raw"])
         found = marks_in(raw.raw, raw.candidates, tools, _policy(policy), nonce) if _read_as_text(raw) else ()
@@ -126,6 +131,15 @@ def whole(entry: Entry, secrets: Iterable[str] = ()) -> JSONValue:
         for candidate in shown["candidates"]:
             candidate["why"] = because(candidate["reason"])
     return told
+
+
+def _tools(entry: Entry) -> tuple[Tool, ...]:
+    """What its answers were read with."""
+    own = entry.recalled
+    if not own and entry.body:
+        with suppress(ToolspeakError):  # it was refused for that
+            own = face(entry.record.face).decode(read_object(entry.body), **entry.fields).tools
+    return toolkit((*own, *entry.served)).readable
 
 
 def _settings(entry: Entry) -> JSONValue:
