@@ -9,6 +9,7 @@ Above: nothing. Below: `dataset`, `model`, `train`.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import random
 from collections import Counter
@@ -28,6 +29,10 @@ from .scenes import Scene
 from .seal import Seal
 from .tokens import END, tokenizer
 from .train import restored
+
+
+#: The token by which an envelope says that nothing is called: the list ends where a call could begin.
+NO_CALLS = "]"
 
 
 class Asked(NamedTuple):
@@ -101,6 +106,7 @@ def main() -> None:
     add("--seal", required=True)
     add("--count", type=int, default=600)
     add("--device", default="cuda")
+    add("--bias", type=float, nargs="*", help="how much less likely no call is made; several are measured one by one")
     add("--out", default="")
     asked = parser.parse_args()
     kind = torch.bfloat16 if asked.device == "cuda" else torch.float32
@@ -110,7 +116,8 @@ def main() -> None:
     sources = Sources(Path(asked.weights), Path(asked.seal))
     cases = [*held_out(sources, asked.count), *seal_dev(Seal(Path(asked.seal)), asked.count // 2, 8)]
     prompts = [coder.encode(each.prompt, add_special_tokens=False).ids for each in cases]
-    for name in asked.adapters:
+    for name, bias in itertools.product(asked.adapters, asked.bias or [0.0]):
+        model.bias = {coder.token_to_id(NO_CALLS): -bias}
         changed = {each: weights[each] for each in linear_names()} if name == "none" else restored(weights, Path(name))
         answers = [coder.decode(ids) for ids in model.decode(prompts, changed, coder.token_to_id(END), 200)]
         counts: dict[str, list[int]] = {}
@@ -131,7 +138,7 @@ def main() -> None:
                     }
                 )
         for set_, (count, names, right) in sorted(counts.items()):
-            print(f"{name:24} {set_:14} n={count:4} names={names / count:6.1%} all={right / count:6.1%}", flush=True)
+            print(f"{name:24} {bias:4} {set_:14} n={count:4} names={names / count:6.1%} all={right / count:6.1%}", flush=True)
         if asked.out:
             Path(asked.out).write_text(json.dumps(wrong, ensure_ascii=False, indent=1), encoding="utf-8")
 

@@ -92,6 +92,8 @@ class Model:
         angles = torch.outer(torch.arange(LONGEST, device=self.device, dtype=torch.float32), turns)
         self._cos, self._sin = angles.cos(), angles.sin()
         self.before, self.after = before, after
+        #: Added to the logits when answers are decoded: what `logit_bias` does where the model is served.
+        self.bias: dict[int, float] = {}
 
     def hidden(self, ids: Tensor, positions: Tensor, attention: Attention, changed: Weights) -> Tensor:
         """What the last layer says to each token."""
@@ -146,7 +148,7 @@ class Model:
         x = _norm(x[rows, lengths - 1], w["output_norm.weight"])
         position, done, said = lengths.clone(), torch.zeros(count, dtype=torch.bool, device=device), list[Tensor]()
         for step in range(most):
-            token = self.logits(x).argmax(-1)
+            token = self._likeliest(x)
             token = torch.where(done, torch.full_like(token, end), token)
             said.append(token)
             done |= token == end
@@ -156,6 +158,12 @@ class Model:
             position = position + 1
         answers = torch.stack(said, 1).tolist()
         return [each[: each.index(end)] if end in each else each for each in answers]
+
+    def _likeliest(self, x: Tensor) -> Tensor:
+        logits = self.logits(x)
+        for token, more in self.bias.items():
+            logits[:, token] += more
+        return logits.argmax(-1)
 
     def _step(
         self,

@@ -159,15 +159,15 @@ class Scenes:
         roll = rng.random()
         if roll < 0.44:
             return [self._one(frame, gold, rng)]
-        if roll < 0.64:
+        if roll < 0.68:
             request, calls = gold.ask_several(rng, rng.choices([2, 3, 4, 5], [50, 28, 16, 6])[0])
             what = "several" if len(calls) > 1 else "listed"
             return [_scene(frame, (_user(request),), Answer(tuple(calls)), what)]
-        if roll < 0.69 and len(golds) > 1:
+        if roll < 0.74 and len(golds) > 1:
             asked = [each.ask(rng) for each in rng.sample(golds, rng.randint(2, len(golds)))]
             request = strung([said for said, _ in asked], rng)
             return [_scene(frame, (_user(request),), Answer(tuple(call for _, call in asked)), "different")]
-        if roll < 0.86:
+        if roll < 0.87:
             return self._irrelevant(frame, offers, rng, style)
         if roll < 0.89:
             return self._ask_back(frame, gold, rng)

@@ -18,6 +18,7 @@ from .core.turns.actions import Action, Ask, Done, Emit, Outcome, Stop
 from .core.turns.passage import Passage
 from .core.turns.trace import AttemptTrace, TracedReply
 from .errors import FormatError, ModelError, ToolChoiceError, UpstreamError
+from .protocols.quoting import Quoted
 from .upstreams.seam import Batches, Upstream, error_of, failure_of
 
 if TYPE_CHECKING:
@@ -172,6 +173,8 @@ class Turn:
             actions = [action for event in batch for action in self._engine.feed(self.asked, event)]
         if not actions or self._held_since or not self.first_token:
             self._time(batch, actions)
+        if type(batch) is Quoted and all(type(action) is Emit for action in actions):
+            return batch.after([event for action in actions if type(action) is Emit for event in action.events])
         if len(actions) == 1 and type(only := actions[0]) is Emit:
             return only.events  # nearly every read of a stream
         self._actions.extend(actions)

@@ -47,6 +47,7 @@ __all__ = [
     "detail_of",
     "failure_from",
     "file_name",
+    "holds_line_end",
     "in_turns",
     "int_field",
     "is_fetchable",
@@ -385,6 +386,11 @@ def to_line(value: JSONValue) -> bytes:
         for raw, escaped in _LINE_ENDS.items():
             payload = payload.replace(raw, escaped)
     return payload
+
+
+def holds_line_end(data: bytes) -> bool:
+    """Whether some client would find the end of a line among these bytes of UTF-8, where JSON has none."""
+    return any(raw in data for raw in _LINE_ENDS)
 
 
 def count(value: JSONValue) -> int:

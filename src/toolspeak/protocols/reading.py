@@ -2,7 +2,8 @@
 
 A codec derives from `ReplyReader` and says what one event means, what a whole answer means and what the end means.
 Adjacent deltas of one kind inside one read are joined; unreadable events are counted; each note is given once.
-Above: codecs. Below: `framing`, `common`, `core.events`.
+Asked to `quote`, it hands the bytes of events out with them, as `quoting` tells.
+Above: codecs. Below: `framing`, `quoting`, `common`, `core.events`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ..core.events import CallArgs, Event, Failure, Noted, ReasoningDelta, TextD
 from ..core.model import Note
 from .common import MAX_BODY, shorten
 from .framing import Frame, FrameError, ServerEvent, SSEDecoder, Template, joined_texts
+from .quoting import Quotes
 
 __all__ = ["MAX_LESSONS", "EventTemplate", "Make", "ReplyReader"]
 
@@ -83,6 +85,12 @@ class ReplyReader(ABC):
         self._read = 0
         self._bad = 0
         self._bad_body = b""
+        #: The bytes that said what is handed out, where somebody wants them.
+        self._quotes: Quotes | None = None
+
+    def quote(self, never: tuple[bytes, ...] = ()) -> None:
+        """Hand out the bytes of events with them, for a client of this protocol; none that hold one of `never`."""
+        self._quotes = Quotes(never)
 
     def feed(self, data: bytes) -> list[Event]:
         """The events that these bytes make certain."""
@@ -92,7 +100,8 @@ class ReplyReader(ABC):
             text = self._template.read(data)
             if text:
                 self._lessons = MAX_LESSONS
-                return [self._repeated(text)]
+                event = self._repeated(text)
+                return [event] if self._quotes is None else self._quotes.alone(event, data)
         if self._over:
             return []
         data = self._begun(data)
@@ -135,9 +144,10 @@ class ReplyReader(ABC):
                     part, data = (data[:end], data[end:]) if end >= len(_END) else (data, b"")
                     self._read_part(part)
                 else:
-                    text, data = found
+                    text, rest = found
                     self._lessons = MAX_LESSONS
-                    self._repeat(text)
+                    self._repeat(text, data[: len(data) - len(rest)])
+                    data = rest
         if data:
             self._read_part(data)
 
@@ -147,9 +157,12 @@ class ReplyReader(ABC):
             self._frame(frame)
         self._template = self._lesson(data)
 
-    def _repeat(self, text: str) -> None:
+    def _repeat(self, text: str, run: bytes) -> None:
         """What a run of events said that differ by their text only."""
         if text:
+            if self._quotes is not None:
+                self._quotes.repeat(run)
+            self._part_quoted()
             self._flush()
             self._push(self._repeated(text))
 
@@ -188,6 +201,8 @@ class ReplyReader(ABC):
             self._fail(Failure(frame.message))
             return
         self._last = (frame.event, frame.data) if isinstance(frame, ServerEvent) else ("", frame)
+        if self._quotes is not None:
+            self._quotes.next()
         self._event(*self._last)
 
     def _lesson(self, read: bytes) -> Template | None:
@@ -197,6 +212,8 @@ class ReplyReader(ABC):
         found = self._learn(read, *self._last)
         if found is not None:
             self._lessons -= 1
+        if self._quotes is not None:
+            self._quotes.learn()
         return found
 
     # ------------------------------------------------------------------------------------ what a codec says
@@ -228,7 +245,13 @@ class ReplyReader(ABC):
     def _taken(self) -> list[Event]:
         self._flush()
         events, self._events = self._events, []
-        return events
+        return events if self._quotes is None else self._quotes.batch(events)
+
+    def _part_quoted(self) -> None:
+        """Something is going to be said: it is not joined to what stands before it where only that is quoted."""
+        if self._quotes is not None and self._quotes.end_here:
+            self._flush()
+            self._quotes.covers = len(self._events)
 
     def _flush(self) -> None:
         if self._run:
@@ -237,7 +260,8 @@ class ReplyReader(ABC):
 
     def _push(self, event: Event) -> None:
         """Hand an event out; it is joined to the one before it if both are pieces of the same."""
-        if not self._events:
+        covered = 0 if self._quotes is None else self._quotes.covers or 0
+        if len(self._events) == covered:  # it is the first of all, or of those that are not quoted
             self._events.append(event)
             return
         match self._events[-1], event:
@@ -249,6 +273,7 @@ class ReplyReader(ABC):
                 self._events.append(event)
 
     def _emit(self, event: Event) -> None:
+        self._part_quoted()
         self._flush()
         self._events.append(event)
 
@@ -257,6 +282,7 @@ class ReplyReader(ABC):
             self._flush()
             self._target = target
         if text:
+            self._part_quoted()
             self._run.append(text)
 
     def _note(self, code: str, detail: str) -> None:

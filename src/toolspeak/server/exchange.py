@@ -21,6 +21,7 @@ from ..core.model import JSONValue, Note, Request, Tool
 from ..core.strategy import Settings
 from ..core.turns.trace import Trace
 from ..errors import ToolspeakError
+from ..protocols.quoting import QuotingEncoder
 from ..reach import Reached
 from ..turn import all_events, error_after
 from ..turn_maker import MadeTurn
@@ -297,6 +298,9 @@ class Exchange:
     async def _stream(self, made: MadeTurn, target: Target, request: Request, encoder: Encoder) -> None:
         self._encoder = encoder
         turn = made.turn
+        write = encoder.encode
+        if isinstance(encoder, QuotingEncoder) and self._passes(made, target, request):
+            write = encoder.relay
         ids: list[str] = []
         last: list[Event] = []
         batches = turn.batches()
@@ -309,7 +313,7 @@ class Exchange:
                         self._notes.append(event.note)
                 if turn.outcome is not None:
                     last = batch
-                elif data := encoder.encode(batch):
+                elif data := write(batch):
                     if not self._started:
                         await self._begin(made)
                     await self._write(data)
@@ -325,6 +329,11 @@ class Exchange:
         await self._keep_for_later(made.request, end)
         await self._begin(made)
         await self._write(end, more=False)
+
+    def _passes(self, made: MadeTurn, target: Target, request: Request) -> bool:
+        """Whether the client may read what the upstream wrote: its own protocol, and the model as it calls it."""
+        own = self._face.takes_untouched(made.plan.kind, self.protocol)
+        return own and request.model == target.maker.reached.model
 
     async def _keep_for_later(self, request: Request, answer: bytes) -> None:
         assert self._earlier is not None

@@ -61,9 +61,13 @@ class Face(msgspec.Struct, frozen=True):
         Raises:
             NotKeptError: the request speaks of an earlier answer that nobody has kept.
         """
-        if self.needs_store(request) and not (upstream == self.name and plan in _UNTOUCHED):
+        if self.needs_store(request) and not self.takes_untouched(plan, upstream):
             hint = "send the whole conversation, and not in the background"
             raise NotKeptError("the response that it goes on from is not kept here, or not any more", hint=hint)
+
+    def takes_untouched(self, plan: str, upstream: str) -> bool:
+        """Whether an upstream and a client speak to each other as if nobody stood between them."""
+        return upstream == self.name and plan in _UNTOUCHED
 
 
 #: Plans with which an upstream of the same protocol gets what its own client would send.

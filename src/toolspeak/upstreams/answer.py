@@ -153,6 +153,8 @@ class Answer:
         """Some services keep the connection after the last word; there is nothing left to wait for."""
         self.over = True
         self._source.finish()
+        if _QUOTING.isdisjoint(map(type, events)):
+            return events
         for at, event in enumerate(events):
             if type(event) is Failure:
                 events = events[: at + 1]
@@ -181,8 +183,12 @@ class Answer:
         return [*(event for event in events if event is not last), Failure(str(error), "truncated", body=said)]
 
 
-def answer_from(source: Source, first: bytes, codec: Codec, request: Request, clean: Clean) -> Answer:
+def answer_from(
+    source: Source, first: bytes, codec: Codec, request: Request, clean: Clean, never: tuple[bytes, ...] | None = None
+) -> Answer:
     """The answer that a response with a good status carries; `first` is the first piece of its body.
+
+    `never`: what no bytes may hold that are passed on as they are; None: none are.
 
     Raises:
         UpstreamError: it is nothing that a model could have said.
@@ -196,6 +202,8 @@ def answer_from(source: Source, first: bytes, codec: Codec, request: Request, cl
         message = "the service answered with a web page"
         raise UpstreamError(message, hint=hint, upstream_status=source.status, body=shorten(clean(said)))
     decoder = codec.decoder(_STREAMS.get(media, request.stream))
+    if never is not None:
+        decoder.quote(never)
     return Answer(source, first, decoder, inflate, clean)
 
 

@@ -36,6 +36,10 @@ class Decoder(Protocol):
         """What the end says."""
         ...
 
+    def quote(self, never: tuple[bytes, ...] = ()) -> None:
+        """Hand out the bytes of events with them, where they hold nothing of `never` (see `protocols.quoting`)."""
+        ...
+
 
 class Codec(msgspec.Struct, frozen=True):
     """What a transport needs to know of a protocol."""

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from ..core.events import Event, Noted
 from ..core.model import Note, Request
 from ..errors import UpstreamError, UsageError
+from ..protocols.quoting import never_quoted
 from .address import address, header_lines, redacted, secrets_in
 from .answer import Answer, Source, answer_from, what_it_said
 from .codecs import codec, place_of
@@ -54,6 +55,7 @@ class Service:
         extra = dict(headers)
         self._lines = header_lines({**self._codec.headers, **given, **extra})
         self._secrets = secrets_in([api_key, *extra.values()])
+        self._never = never_quoted(self._secrets)
         self._retry = retry or Retry()
         self._world = world or World()
         self._budget = Budget(self._retry.share)
@@ -149,7 +151,11 @@ class Service:
             if source.status >= 300:
                 refusal = await self._refused(source, piece)
             else:
-                answer = answer_from(source, piece, self._codec, request, self._clean)
+                # Who asks in other words than this service's gets its answer in these, too.
+                quotes = request.stream and request.protocol == self.protocol
+                answer = answer_from(
+                    source, piece, self._codec, request, self._clean, self._never if quotes else None
+                )
                 return answer, await answer.first()
         except BaseException:
             if answer is None or not answer.over:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from ...core.events import FinishReason
-from ...core.model import JSONValue, Usage, is_object
+from ...core.model import JSONObject, JSONValue, Usage, is_object
 from ..common import count, repair_json
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "CALL",
     "CARRIED",
     "LOGPROBS",
+    "OBJECT",
     "Choice",
     "Chunk",
     "Delta",
@@ -25,7 +26,9 @@ __all__ = [
     "DeltaFunction",
     "decode_chunk",
     "finish_from",
+    "name_of",
     "repair_chunk",
+    "says_only_text",
     "usage_from",
 ]
 
@@ -73,6 +76,10 @@ CALL = "openai_call"
 LOGPROBS, ANSWER = "logprobs", "openai_answer"
 
 
+#: What a chunk of a stream calls itself.
+OBJECT = "chat.completion.chunk"
+
+
 class Choice(msgspec.Struct, gc=False):
     """One of the answers."""
 
@@ -97,6 +104,9 @@ class Chunk(msgspec.Struct, gc=False):
     detail: JSONValue = None
     system_fingerprint: JSONValue = None
     service_tier: JSONValue = None
+    id: JSONValue = None
+    created: JSONValue = None
+    model: JSONValue = None
 
 
 decode_chunk = msgspec.json.Decoder(Chunk).decode
@@ -109,6 +119,35 @@ def repair_chunk(payload: bytes) -> Chunk | None:
         return decode_chunk(mended) if mended else None
     except (msgspec.DecodeError, RecursionError):
         return None
+
+
+# ------------------------------------------------------------------------------------------- what can be quoted
+
+#: Fields of a message that are text, and those that say something besides: a chunk with one of these is not quoted.
+_TEXTS = ("content", "reasoning_content", "reasoning", "thinking")
+_BESIDE = tuple(field.name for field in msgspec.structs.fields(Delta) if field.name not in _TEXTS)
+
+
+def says_only_text(chunk: Chunk) -> bool:
+    """Whether a chunk is one of those that our own face writes for a text, or for nothing at all."""
+    if chunk.usage is not None or chunk.x_groq is not None or not chunk.choices or len(chunk.choices) != 1:
+        return False
+    choice = chunk.choices[0]
+    beside = (choice.message, choice.finish_reason, choice.usage, choice.error or None, choice.logprobs or None)
+    if type(choice.index) is not int or choice.index or choice.delta is None or beside != (None,) * len(beside):
+        return False
+    delta = choice.delta
+    if not all((text := getattr(delta, name)) is None or isinstance(text, str) for name in _TEXTS):
+        return False
+    return not any(getattr(delta, name) for name in _BESIDE)
+
+
+def name_of(chunk: Chunk) -> JSONObject | None:
+    """What stands in a chunk as in every other of its answer; None where something of it is missing."""
+    named = isinstance(chunk.id, str) and isinstance(chunk.created, int) and isinstance(chunk.model, str)
+    if chunk.error or chunk.object != OBJECT or not named:
+        return None
+    return {"id": chunk.id, "object": OBJECT, "created": chunk.created, "model": chunk.model}
 
 
 # ---------------------------------------------------------------------------------------------- finish reasons

@@ -27,7 +27,8 @@ from ...core.events import (
 from ...core.model import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_array, is_object
 from ..common import to_line, to_wire, without
 from ..openai_errors import error_of
-from .chunks import ANSWER, CALL, CARRIED, LOGPROBS
+from ..quoting import QuotingEncoder
+from .chunks import ANSWER, CALL, CARRIED, LOGPROBS, OBJECT
 from .messages import REASONING_FIELDS
 from .request import LEGACY
 
@@ -47,12 +48,12 @@ class _Custom:
         self.fragments: list[str] = []
 
 
-class ReplyEncoder:
+class ReplyEncoder(QuotingEncoder):
     """Events to the server-sent events of chat completions."""
 
     def __init__(self, request: Request, *, id: str, created: int, model: str) -> None:
-        self._named: JSONObject = {"id": id, "object": "chat.completion.chunk", "created": created, "model": model}
-        self._begin_chunks_with(self._named)
+        super().__init__()
+        self._adopt({"id": id, "object": OBJECT, "created": created, "model": model})
         self._behind = b',"finish_reason":null}]}\n\n'
         self._after_text = b"}" + self._behind
         self._legacy = LEGACY in request.options.extra
@@ -65,6 +66,18 @@ class ReplyEncoder:
         self._beside: list[JSONObject] = []  # what calls say besides
         self._usage = Usage()
         self._reason: FinishReason = "unknown"
+
+    def _adopt(self, name: JSONObject) -> None:
+        self._named = name
+        self._begin_chunks_with(name)
+
+    def _lead(self, wire: bytes) -> bytes:
+        if self._opened:
+            return b""
+        # Clients want to hear first who speaks. No string of JSON holds these quotes, so it is a key.
+        told = any(rest.lstrip().startswith(b":") for rest in wire.split(b'"role"')[1:])
+        opening = self._open()
+        return b"" if told else opening
 
     def _begin_chunks_with(self, fields: JSONObject) -> None:
         """What stands before the choices of every chunk from here on."""

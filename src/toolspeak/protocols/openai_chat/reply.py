@@ -21,7 +21,8 @@ from ...core.events import (
 )
 from ...core.model import JSONObject, JSONValue, Opaque, Usage, is_array, is_object
 from ..common import failure_from, read_json, shorten
-from ..framing import PaddedTemplate, Template
+from ..framing import PaddedTemplate, Template, encode_sse
+from ..quoting import Quotes
 from ..reading import ReplyReader
 from .calls import Assembler, OpenCall
 from .chunks import (
@@ -35,7 +36,9 @@ from .chunks import (
     DeltaCall,
     decode_chunk,
     finish_from,
+    name_of,
     repair_chunk,
+    says_only_text,
     usage_from,
 )
 
@@ -83,6 +86,8 @@ class ReplyDecoder(ReplyReader):
             self._bad_event(payload)
             return
         self._read += 1
+        if self._quotes is not None and not name:
+            self._quote(self._quotes, chunk, payload)
         self._take(chunk, payload)
         self._seen = chunk
 
@@ -94,6 +99,12 @@ class ReplyDecoder(ReplyReader):
             if chunk is not None:
                 self._note("invalid_text", "characters that are no text were replaced")
             return chunk
+
+    def _quote(self, quotes: Quotes, chunk: Chunk, payload: bytes) -> None:
+        """Pass a chunk on as it is, if it says nothing but text, and of the answer that is read."""
+        name = name_of(chunk) if says_only_text(chunk) and self._index in (None, 0) else None
+        if name is not None:
+            quotes.add(encode_sse(payload), name)
 
     def _bad_event(self, payload: bytes) -> None:
         self._unreadable(payload)
