@@ -22,7 +22,7 @@ from ...reach import Reached
 from ..exchange import Exchange, Record
 from ..trips import Trip
 
-__all__ = ["Entry", "Recorder", "Way", "bare_url", "entry_of", "recalled"]
+__all__ = ["Entry", "Recorder", "Way", "bare_url", "entry_of", "recalled", "size_of"]
 
 #: How many requests can be asked about afterwards.
 MOST_ENTRIES = 2000
@@ -30,6 +30,11 @@ MOST_ENTRIES = 2000
 MOST_BYTES, LARGEST_ENTRY = 32 * 1024 * 1024, 2 * 1024 * 1024
 #: Notes of requests whose tools do not stand in their body.
 _RECALLED = frozenset({"tools_recalled", "tools_guessed"})
+#: What nobody has changed in a request that repeats none.
+_UNCHANGED: Mapping[str, JSONValue] = {}
+#: One of so many entries more than are to be kept is let go of with others: the memory that they take is far away, and
+#: one alone takes twice as long.
+_SPARE = 64
 #: What is kept of the name of a model if an entry is too large.
 _LONGEST_NAME = 200
 
@@ -108,34 +113,51 @@ def recalled(record: Record, request: Request | None) -> tuple[Tool, ...]:
 def entry_of(exchange: Exchange, trip: Trip, began: float, number: int) -> Entry:
     """What there is to keep of a request that was answered, or refused before there was anything to carry out."""
     whole, first = trip.seconds()
-    record = exchange.record
-    if record is None:
-        model = exchange.asked.model if exchange.asked is not None else ""
-        trace = Trace("", "", "the request was refused before anything was asked")
-        record = Record(exchange.id, exchange.face, model, "", 0, (), exchange.refusal, trace)
+    waited, tooled, reached = exchange.waited, exchange.tooled, exchange.way
+    added = whole - waited - tooled - trip.stalled
+    record = exchange.record or _refused(exchange)
+    # No name before a value, and as few calls as can be: this is most of what keeping a request costs.
     return Entry(
         record,
         exchange.tenant,
         exchange.body,
         exchange.fields,
-        recalled(record, exchange.asked),
+        recalled(record, exchange.asked) if record.notes else (),
         began,
         trip.status,
         whole,
         first,
-        exchange.waited,
-        max(0.0, whole - exchange.waited - exchange.tooled - trip.stalled),
+        waited,
+        added if added > 0 else 0.0,
         exchange.first_token,
         exchange.held,
-        exchange.tooled,
+        tooled,
         exchange.provider,
         exchange.protocol,
         exchange.secrets,
-        number=number,
-        way=Way.to(exchange.way) if exchange.way is not None else None,
-        settings=exchange.settings,
-        served=exchange.served,
+        "",
+        _UNCHANGED,
+        number,
+        _way(reached.provider, reached.base_url, reached.protocol, reached.model) if reached is not None else None,
+        exchange.settings,
+        exchange.served,
     )
+
+
+def _refused(exchange: Exchange) -> Record:
+    model = exchange.asked.model if exchange.asked is not None else ""
+    trace = Trace("", "", "the request was refused before anything was asked")
+    return Record(exchange.id, exchange.face, model, "", 0, (), exchange.refusal, trace)
+
+
+def size_of(entry: Entry) -> int:
+    """The bytes of the texts of a request and its answers."""
+    size, attempts = len(entry.body), entry.record.trace.attempts
+    if len(attempts) > 1:  # each of them holds the request
+        size *= len(attempts)
+    for each in attempts:
+        size += len(each.raw) + len(each.reasoning)
+    return size
 
 
 class Recorder:
@@ -179,20 +201,20 @@ class Recorder:
     def add(self, entry: Entry) -> Entry:
         """Keep an entry, which has the newest number; gives it as it is kept."""
         self._running.pop(entry.record.id, None)
-        size, attempts = len(entry.body), entry.record.trace.attempts
-        if len(attempts) > 1:  # each of them holds the request
-            size *= len(attempts)
-        for each in attempts:
-            size += len(each.raw) + len(each.reasoning)
+        size = size_of(entry)
         if self._further is not None:
             self._further(entry, size)
         if size > self._largest:
             entry, size = _without_texts(entry, size, self._largest), 0
         self._entries[entry.record.id] = (entry, size)
         self._bytes += size
+        if len(self._entries) > self._most + self._most // _SPARE or self._bytes > self._most_bytes:
+            self._let_go()
+        return entry
+
+    def _let_go(self) -> None:
         while len(self._entries) > self._most or self._bytes > self._most_bytes:
             self._bytes -= self._entries.popitem(last=False)[1][1]
-        return entry
 
     def close(self) -> None:
         """Let what keeps entries further come to its end; it may take some seconds."""

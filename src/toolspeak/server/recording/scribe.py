@@ -21,15 +21,13 @@ import msgspec
 from ...config import Secret
 from ...core.model import JSONObject, JSONValue
 from ...errors import ToolspeakError
-from .recorder import Entry
+from .recorder import Entry, size_of
 
 __all__ = ["Batch", "Heard", "Opening", "Packed", "batches", "main", "sized", "worked"]
 
 _SIZE = struct.Struct(">I")
 #: What frames hold, by their letters.
-_ENTRY, _SHAPED, _END = b"e", b"j", b"."
-#: Entries that are encoded at once, and the bytes of their texts from which on fewer are.
-_TOGETHER, _TOGETHER_BYTES = 32, 256 * 1024
+_ENTRIES, _SHAPED, _END = b"e", b"j", b"."
 #: Who answers clients comes first, where there are not enough cores for both.
 _NICENESS = 5
 
@@ -47,7 +45,7 @@ class Batch(msgspec.Struct):
     """What is to be written: entries, and what could only be handed over as the JSON text that is written."""
 
     secrets: list[str] = []
-    entries: list[bytes] = []
+    entries: list[msgspec.Raw] = []
     shaped: list[bytes] = []
 
 
@@ -66,54 +64,45 @@ def _revealed(value: Any) -> Any:
 
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=_revealed)
-_entries = msgspec.msgpack.Decoder(Entry, dec_hook=lambda kind, value: Secret(value))
+_several = msgspec.msgpack.Decoder(list[msgspec.Raw])
+_entry = msgspec.msgpack.Decoder(Entry, dec_hook=lambda kind, value: Secret(value))
 
 
 class Packed:
-    """A batch that grows. What cannot be encoded waits as it is, and is shaped before it is handed over.
-
-    Some entries are encoded at once: between two requests the processor has forgotten how that goes, so that one alone
-    takes three times as long. It still knows what is in them, unless they are too many.
-    """
+    """A batch that grows. What cannot be encoded waits as it is, and is shaped before it is handed over."""
 
     def __init__(self) -> None:
-        self._fresh: list[tuple[Entry, int]] = []
         self._encoded: list[bytes] = []
         self._odd: list[Entry] = []
-        self._fresh_size = 0
-        #: In bytes, without those that are still to be encoded.
+        self._count = 0
+        #: In bytes.
         self.size = 0
 
     def __len__(self) -> int:
-        return len(self._fresh) + len(self._encoded) + len(self._odd)
+        return self._count
 
-    def add(self, entry: Entry, size: int) -> None:
-        """One more, whose texts take so many bytes."""
-        self._fresh.append((entry, size))
-        self._fresh_size += size
-        if len(self._fresh) >= _TOGETHER or self._fresh_size >= _TOGETHER_BYTES:
-            self._encode()
-
-    def _encode(self) -> None:
-        for entry, size in self._fresh:
-            try:
-                encoded = _encoder.encode(entry)
-            except (ValueError, OverflowError, TypeError):  # half a character, or a number beyond 64 bits
-                self._odd.append(entry)
-                self.size += size
-                continue
+    def add(self, entries: list[Entry]) -> None:
+        """Some more."""
+        try:
+            encoded = _encoder.encode(entries)
+        except (ValueError, OverflowError, TypeError):  # half a character, or a number beyond 64 bits
+            if len(entries) > 1:
+                for each in entries:
+                    self.add([each])
+                return
+            self._odd += entries
+            self.size += size_of(entries[0])
+        else:
             self._encoded.append(encoded)
             self.size += len(encoded)
-        self._fresh.clear()
-        self._fresh_size = 0
+        self._count += len(entries)
 
     def whole(self, secrets: list[str]) -> bytes:
         """The batch as it is handed over."""
-        self._encode()
         pieces: list[bytes] = []
         for encoded in self._encoded:
-            pieces += (_SIZE.pack(len(encoded) + 1), _ENTRY, encoded)
-        pieces += (sized(_SHAPED + json.dumps(_shown(entry, secrets)).encode()) for entry in self._odd)
+            pieces += (_SIZE.pack(len(encoded) + 1), _ENTRIES, encoded)
+        pieces += [sized(_SHAPED + json.dumps(_shown(entry, secrets)).encode()) for entry in self._odd]
         return b"".join([*pieces, sized(_END + msgspec.json.encode(secrets))])
 
 
@@ -134,7 +123,7 @@ def batches(source: BinaryIO) -> Iterator[Batch]:
     for frame in _frames(source):
         match frame[:1]:
             case b"e":
-                batch.entries.append(frame[1:])
+                batch.entries += _several.decode(frame[1:])
             case b"j":
                 batch.shaped.append(frame[1:])
             case _:
@@ -158,7 +147,7 @@ def worked(batch: Batch, keep: Callable[[Iterable[Written]], None]) -> Heard:
     problems: list[str] = []
     for data in batch.entries:
         try:
-            entry = _entries.decode(data)
+            entry = _entry.decode(data)
             rows.append((entry.record.id, entry.record.model, _shown(entry, batch.secrets)))
         except Exception as error:  # a mistake of ours; who handed it over logs it
             problems.append(f"{type(error).__name__}: {error}")
