@@ -273,6 +273,16 @@ class Template:
         #: Where the text stands in the one line of a frame.
         self._inside = slice(len(head), -tail.index(b"\n"))
 
+    @property
+    def spaced(self) -> bool:
+        """Whether a space stands before the data of its frames, as `encode_sse` writes it."""
+        return (b"\n" + self._head).find(b"\ndata: ") >= 0
+
+    @property
+    def crlf(self) -> bool:
+        """Whether the lines of its frames end in two characters, which `encode_sse` does not write."""
+        return _CR in self._tail
+
     def read(self, data: bytes) -> str | None:
         """The text of the frames, joined; None when these bytes are anything else."""
         text = data.removeprefix(self._head).removesuffix(self._tail)

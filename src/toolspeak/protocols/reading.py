@@ -213,7 +213,7 @@ class ReplyReader(ABC):
         if found is not None:
             self._lessons -= 1
         if self._quotes is not None:
-            self._quotes.learn()
+            self._quotes.learn(found)
         return found
 
     # ------------------------------------------------------------------------------------ what a codec says
@@ -289,6 +289,12 @@ class ReplyReader(ABC):
         if code not in self._noted:
             self._noted.add(code)
             self._emit(Noted(Note(code, detail)))
+
+    def _mended(self) -> None:
+        """The event that is read could be read only after something in it was replaced."""
+        self._note("invalid_text", "characters that are no text were replaced")
+        if self._quotes is not None:
+            self._quotes.refuse()
 
     def _unreadable(self, payload: bytes) -> None:
         self._bad += 1

@@ -153,9 +153,7 @@ class Service:
             else:
                 # Who asks in other words than this service's gets its answer in these, too.
                 quotes = request.stream and request.protocol == self.protocol
-                answer = answer_from(
-                    source, piece, self._codec, request, self._clean, self._never if quotes else None
-                )
+                answer = answer_from(source, piece, self._codec, request, self._clean, self._never if quotes else None)
                 return answer, await answer.first()
         except BaseException:
             if answer is None or not answer.over:

@@ -146,7 +146,7 @@ class ReplyDecoder(ReplyReader):
             event = decode_event(repaired or b"")
         except (msgspec.DecodeError, RecursionError):
             return None
-        self._note("invalid_text", "characters that are no text were replaced")
+        self._mended()
         return event
 
     def _odd(self, name: str, payload: bytes) -> None:

@@ -29,6 +29,7 @@ from ...core.model import JSONObject, JSONValue, Opaque, Request, ToolCall, Usag
 from ...errors import ToolspeakError, UpstreamError
 from ..atomic import WholeCalls
 from ..common import read_json, shorten, status_of, to_line, to_wire, without
+from ..quoting import QuotingEncoder
 from . import wire as gemini_wire
 from .wire import error_failure, error_object, finish_word, usage_to_wire
 
@@ -146,23 +147,35 @@ def _is_plain(part: JSONObject) -> bool:
     return "text" in part and not without(part, "text", "thought")
 
 
-class ReplyEncoder:
+class ReplyEncoder(QuotingEncoder):
     """Events to the responses of a stream: server-sent events, or, for a client that did not ask for `alt=sse`, the
     elements of one array. This protocol has no place for `created`.
     """
 
     def __init__(self, request: Request, *, id: str, created: int, model: str, sse: bool = True) -> None:
-        self._about: JSONObject = {"modelVersion": model, "responseId": id}
+        super().__init__()
+        self._adopt({"modelVersion": model, "responseId": id})
         self._head, self._tail = (b"data: ", b"\r\n\r\n") if sse else (b"[", b"")
         self._sse = sse
         self._before = b'{"candidates":[{"content":{"parts":[{"text":'
-        self._behind = b'}],"role":"model"},"index":0}],' + to_line(self._about)[1:]
         self._beside = _Beside()
         self._parts = _Parts(self._beside)
         self._closed = False
         self._spoken = False
         self._usage = Usage()
         self._reason: FinishReason = "unknown"
+
+    def _adopt(self, name: JSONObject) -> None:
+        self._about = name
+        self._behind = b'}],"role":"model"},"index":0}],' + to_line(name)[1:]
+
+    def relay(self, batch: Sequence[Event]) -> bytes:
+        """The bytes to send for a batch: its own where they can be; in an array other things stand between elements."""
+        return super().relay(batch) if self._sse else self.encode(batch)
+
+    def _lead(self, wire: bytes) -> bytes:
+        self._spoken = True
+        return b""
 
     def encode(self, events: Sequence[Event]) -> bytes:
         """The bytes to send for these events."""

@@ -12,6 +12,7 @@ from ...core.model import JSONObject, JSONValue, Opaque, is_array, is_object
 from ..atomic import whole_call
 from ..common import MAX_CALLS, read_json, repair_json, shorten, without
 from ..framing import Template
+from ..quoting import Quotes
 from ..reading import ReplyReader
 from .frames import ArrayDecoder
 from .wire import (
@@ -24,6 +25,7 @@ from .wire import (
     error_failure,
     finish_from,
     finish_note,
+    says_only_text,
     usage_from,
     usage_rest,
 )
@@ -103,6 +105,8 @@ class ReplyDecoder(ReplyReader):
         chunk = self._json(payload)
         if is_object(chunk):
             self._read += 1
+            if self._quotes is not None and not name and b"\n" not in payload:
+                self._quote(self._quotes, chunk, payload)
             self._chunk(chunk, payload)
         else:
             self._unreadable(payload)
@@ -125,11 +129,17 @@ class ReplyDecoder(ReplyReader):
     def _json(self, payload: bytes) -> JSONValue:
         value = read_json(payload)
         if value is None and (repaired := repair_json(payload)) is not None:
-            self._note("invalid_text", "characters that are no text were replaced")
+            self._mended()
             value = read_json(repaired)
         return value
 
     # ------------------------------------------------------------------------------------------- reading
+
+    def _quote(self, quotes: Quotes, chunk: JSONObject, payload: bytes) -> None:
+        """Pass a chunk on as it is, if it says nothing but text, and of the answer that is read."""
+        name = {key: value for key in ("modelVersion", "responseId") if isinstance(value := chunk.get(key), str)}
+        if len(name) == 2 and not self._index and says_only_text(chunk):
+            quotes.add(b"data: " + payload + b"\r\n\r\n", name)
 
     def _chunk(self, chunk: JSONObject, payload: bytes) -> None:
         if chunk.get("error"):

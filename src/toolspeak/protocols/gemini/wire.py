@@ -29,6 +29,7 @@ __all__ = [
     "finish_note",
     "finish_word",
     "proto",
+    "says_only_text",
     "usage_from",
     "usage_rest",
     "usage_to_wire",
@@ -52,6 +53,9 @@ CARRIED = (
     " avgLogprobs continuationToken"
 ).split()
 
+#: What a response or its candidate says besides text: one with something of it is not passed on as it is.
+_BESIDE = ("error", "promptFeedback", "finishReason", "finishMessage", *CARRIED)
+
 # ------------------------------------------------------------------------------------------------------- fields
 
 #: Every field that is read and has more than one word.
@@ -63,6 +67,7 @@ _NAMES = (
     " fileSearch computerUse executableCode codeExecutionResult safetySettings cachedContent videoMetadata"
     " anyOf minItems maxItems minLength maxLength minProperties maxProperties propertyOrdering additionalProperties"
 ).split()
+_TEXT = frozenset({"text", "thought"})
 _CAPITAL = re.compile("[A-Z]")
 _SNAKE = {_CAPITAL.sub(lambda found: f"_{found[0].lower()}", name): name for name in _NAMES}
 
@@ -70,6 +75,21 @@ _SNAKE = {_CAPITAL.sub(lambda found: f"_{found[0].lower()}", name): name for nam
 def proto(fields: JSONObject) -> JSONObject:
     """The fields of an object under the names that the documentation uses; null is absence."""
     return {_SNAKE.get(key, key): value for key, value in fields.items() if value is not None}
+
+
+def says_only_text(response: JSONObject) -> bool:
+    """Whether a response of a stream is one of those that our own face writes for a text, or a thought."""
+    candidates = response.get("candidates")
+    candidate = candidates[0] if is_array(candidates) and len(candidates) == 1 else None
+    content = candidate.get("content") if is_object(candidate) else None
+    if not is_object(candidate) or not is_object(content) or candidate.get("index") or content.get("role") != "model":
+        return False
+    parts = content.get("parts")
+    if any(response.get(key) or candidate.get(key) for key in _BESIDE) or not is_array(parts):
+        return False
+    return bool(parts) and all(
+        is_object(part) and isinstance(part.get("text"), str) and part.keys() <= _TEXT for part in parts
+    )
 
 
 # ---------------------------------------------------------------------------------------------- finish reasons

@@ -29,6 +29,7 @@ from ...core.model import JSONObject, JSONValue, Opaque, Request, ToolCall, Usag
 from ...errors import ToolspeakError
 from ..atomic import WholeCalls
 from ..common import failure_from, read_json, shorten, status_of, to_line, to_wire
+from ..quoting import QuotingEncoder
 from .reply import IMAGES, TIMINGS
 
 __all__ = [
@@ -46,14 +47,14 @@ _encode = msgspec.json.Encoder().encode
 BROKEN = Failure("the turn ended in an error")
 
 
-class ReplyEncoder:
+class ReplyEncoder(QuotingEncoder):
     """Events to the lines of a stream. This protocol has no place for `id`."""
 
     def __init__(self, request: Request, *, id: str, created: int, model: str) -> None:
-        self._head = to_line({"model": model, "created_at": wire_time(created)})[:-1]
-        #: What stands before and behind a piece of text.
-        self._text = self._head + b',"message":{"role":"assistant","content":'
+        super().__init__()
+        self._created = wire_time(created)
         self._rest = b'},"done":false}\n'
+        self._adopt({"model": model})
         self._asked = bool(request.messages)
         self._calls = WholeCalls()
         self._called = 0
@@ -61,6 +62,11 @@ class ReplyEncoder:
         self._closed = False
         self._usage = Usage()
         self._reason: FinishReason = "unknown"
+
+    def _adopt(self, name: JSONObject) -> None:
+        self._head = to_line({**name, "created_at": self._created})[:-1]
+        #: What stands before a piece of text; `_rest` stands behind it.
+        self._text = self._head + b',"message":{"role":"assistant","content":'
 
     def encode(self, events: Sequence[Event]) -> bytes:
         """The bytes to send for these events."""

@@ -79,9 +79,11 @@ class ReplyDecoder(ReplyReader):
     def _event(self, name: str, payload: bytes) -> None:
         value = read_json(payload)
         if value is None and (repaired := repair_json(payload)) is not None:
-            self._note("invalid_text", "characters that are no text were replaced")
+            self._mended()
             value = read_json(repaired)
         if is_object(value):
+            if self._quotes is not None and (named := _name_of(value)) is not None:
+                self._quotes.add(payload + b"\n", named)
             self._line(value, payload)
         else:
             self._unreadable(payload)
@@ -172,3 +174,13 @@ class ReplyDecoder(ReplyReader):
             self._emit(OpaqueSeen(Opaque(TIMINGS, self._times)))
         if self._usage is not None:
             self._emit(UsageSeen(self._usage))
+
+
+def _name_of(line: JSONObject) -> JSONObject | None:
+    """The model that a line names, if it says nothing but text; each has a time of its own."""
+    message, model = line.get("message"), line.get("model")
+    if line.get("error") or line.get("done") is not False or not is_object(message) or not isinstance(model, str):
+        return None
+    said = (line.get("created_at"), message.get("content"), message.get("thinking", ""))
+    beside = message.get("role") != "assistant" or message.get("images") or message.get("tool_calls")
+    return None if beside or not all(isinstance(text, str) for text in said) else {"model": model}

@@ -86,7 +86,7 @@ class ReplyDecoder(ReplyReader):
             self._bad_event(payload)
             return
         self._read += 1
-        if self._quotes is not None and not name:
+        if self._quotes is not None and not name and b"\n" not in payload:
             self._quote(self._quotes, chunk, payload)
         self._take(chunk, payload)
         self._seen = chunk
@@ -97,7 +97,7 @@ class ReplyDecoder(ReplyReader):
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             chunk = repair_chunk(payload)
             if chunk is not None:
-                self._note("invalid_text", "characters that are no text were replaced")
+                self._mended()
             return chunk
 
     def _quote(self, quotes: Quotes, chunk: Chunk, payload: bytes) -> None:

@@ -136,7 +136,7 @@ class ReplyDecoder(ReplyReader):
         except (msgspec.DecodeError, RecursionError):
             return None
         if event is not None:
-            self._note("invalid_text", "characters that are no text were replaced")
+            self._mended()
         return event
 
     def _learn(self, read: bytes, name: str, payload: bytes) -> Template | None:
@@ -335,7 +335,7 @@ class ReplyDecoder(ReplyReader):
     def _whole(self, body: bytes) -> None:
         response = read_json(body)
         if response is None and (mended := repair_json(body)):
-            self._note("invalid_text", "characters that are no text were replaced")
+            self._mended()
             response = read_json(mended)
         if not is_object(response):
             self._fail(Failure("the upstream did not answer with a response", body=shorten(body)))
