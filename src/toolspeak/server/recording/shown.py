@@ -23,7 +23,7 @@ from ...errors import ToolspeakError
 from ..exchange import Exchange
 from ..faces import face
 from ..limits import read_object
-from ..logs import redacted
+from ..logs import may_hold_keys, redacted
 from ..metrics import tools_of
 from ..trips import GONE
 from ..wishes import ALLOWED
@@ -39,6 +39,8 @@ _ERROR = 400
 _KEY_FIELDS = frozenset(
     {"api_key", "apikey", "authorization", "x-api-key", "extra_headers", "headers", "proxy", "proxies"}
 )
+#: How these names stand in JSON. In a text within it, quotes have a backslash before them.
+_KEY_MARKS = tuple(f'"{name}":' for name in _KEY_FIELDS)
 
 
 def _retries(attempts: tuple[AttemptTrace, ...]) -> int:
@@ -187,13 +189,30 @@ def _text(text: str, secrets: Sequence[str]) -> str:
 
 def cleaned(value: JSONValue, secrets: Sequence[str]) -> JSONValue:
     """A value without keys. Bodies are nested 64 deep at most when they come here."""
+    return value if _is_clean(value, secrets) else _cleaned(value, secrets)
+
+
+def _is_clean(value: JSONValue, secrets: Sequence[str]) -> bool:
+    """Whether there is nothing to take out, by its JSON text: to look at each text in it takes ten times as long."""
+    try:
+        text = msgspec.json.encode(value).decode()
+        escaped = [msgspec.json.encode(secret).decode()[1:-1] for secret in secrets if secret]
+    except (ValueError, OverflowError, TypeError):  # half a character, or a number beyond 64 bits
+        return False
+    if may_hold_keys(text, escaped):
+        return False
+    lowered = text.lower()
+    return not any(mark in lowered for mark in _KEY_MARKS)
+
+
+def _cleaned(value: JSONValue, secrets: Sequence[str]) -> JSONValue:
     if isinstance(value, str):
         return _text(value, secrets)
     if isinstance(value, list | tuple):  # structs hold tuples
-        return [cleaned(each, secrets) for each in cast("Sequence[JSONValue]", value)]
+        return [_cleaned(each, secrets) for each in cast("Sequence[JSONValue]", value)]
     if is_object(value):
         return {
-            _text(name, secrets): _HIDDEN if name.lower() in _KEY_FIELDS and each else cleaned(each, secrets)
+            _text(name, secrets): _HIDDEN if name.lower() in _KEY_FIELDS and each else _cleaned(each, secrets)
             for name, each in value.items()
         }
     return value
