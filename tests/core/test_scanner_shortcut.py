@@ -18,7 +18,8 @@ from toolspeak.core.evidence import Evidence
 from toolspeak.core.reading.builder import CallBuilder
 from toolspeak.core.reading.desk import Desk
 from toolspeak.core.reading.markup import MORE, read_head
-from toolspeak.core.reading.seam import MAX_WAIT, NONE, Opening, Progress, Run
+from toolspeak.core.reading.runs import Run
+from toolspeak.core.reading.seam import NONE, Opening, Progress
 
 # ---- the shortcut
 
@@ -299,17 +300,18 @@ def test_the_text_may_end_inside_a_block_whose_call_has_gone_out():
     assert table.readers[0].finished == 1
 
 
-def letters(room: int = sys.maxsize, waits: str = "", grown: list[int] | None = None) -> Run:
-    def accepts(text: str) -> str | None:
-        return text if text.isalpha() or not text else None
+def letters(room: int = sys.maxsize, grown: list[int] | None = None) -> Run:
+    """A run through letters. A comma waits for what follows it."""
 
-    def sure(text: str) -> str:
-        return text.rstrip(waits)
+    def read(text: str, found: re.Match[str]) -> tuple[CallArgs | None, int, bool]:
+        end = found.start()
+        return (CallArgs(0, text[:end]) if end else None), end, text[end:] == ","
 
-    return Run(accepts, lambda text: CallArgs(0, text), room, sure, None if grown is None else grown.append)
+    stops = re.compile(r"[^a-z]").search
+    return Run(stops, lambda text: CallArgs(0, text), read, room, None if grown is None else grown.append)
 
 
-def test_chunks_that_a_run_accepts_are_not_read():
+def test_chunks_in_which_nothing_stops_a_run_are_not_read():
     grown: list[int] = []
     run = letters(grown=grown)
     events, table = fake("<go>+", "ab", "c", "1", run=run)
@@ -333,21 +335,21 @@ def test_a_run_takes_as_much_as_it_has_room_for():
 
 
 def test_a_character_that_says_nothing_yet_waits_for_the_next():
-    events, table = fake("<go>+", "ab,", "c", "d,", "1", run=letters(waits=","))
+    events, table = fake("<go>+", "ab,", "c", run=letters())
     assert events[1] == ["args 0 ab"]
-    assert table.readers[0].fed == ["+", ",c", ",1"]
+    assert table.readers[0].fed == ["+", ",c"]
 
 
-def test_a_waiting_character_alone_says_nothing():
-    events, table = fake("<go>+", ",", "a", run=letters(waits=","))
-    assert events[1] == []
-    assert table.readers[0].fed == ["+", ",a"]
+def test_what_a_run_cannot_read_is_read_the_long_way():
+    events, table = fake("<go>+", "ab1c", run=letters())
+    assert events[1] == ["args 0 ab"]
+    assert table.readers[0].fed == ["+", "1c"]
 
 
-def test_only_so_much_that_says_nothing_waits():
-    few, many = "," * MAX_WAIT, "," * (MAX_WAIT + 1)
-    assert fake("<go>+", f"a{few}", run=letters(waits=","))[1].readers[0].fed == ["+", few]
-    assert fake("<go>+", f"a{many}", run=letters(waits=","))[1].readers[0].fed == ["+", f"a{many}"]
+def test_what_waits_in_a_run_is_there_when_the_text_is_over():
+    events, table = fake("<go>ab", ",", run=letters())
+    assert events == [[], [], ["say <go>ab,"]]
+    assert table.readers[0].fed == ["ab", ","]
 
 
 @pytest.mark.requirement("B8")
@@ -365,22 +367,6 @@ def test_a_run_is_told_at_the_end_how_much_came():
     grown: list[int] = []
     fake("<go>+", "abc", run=letters(grown=grown))
     assert grown == [3]
-
-
-def test_a_chunk_in_which_nothing_stops_is_not_even_looked_at_as_long_as_there_is_room():
-    looked: list[str] = []
-
-    def stops(text: str) -> bool | None:
-        return None if text.isalpha() or not text else True
-
-    def accepts(text: str) -> str | None:
-        looked.append(text)
-        return None if text else text
-
-    run = Run(accepts, lambda text: CallArgs(0, text), 3, str, None, stops)
-    events, table = fake("<go>+", "ab", "", "cd", run=run)
-    assert events[1:3] == [["args 0 ab"], []]
-    assert (looked, table.readers[0].fed) == ([""], ["+", "cd"])
 
 
 def test_thinking_runs_as_plain_text_does():

@@ -6,7 +6,7 @@ import pytest
 
 from tests.dialects.answers import by_character, tool
 from toolspeak import Reply, parse
-from toolspeak.dialects import marks, tag_calls, tag_values
+from toolspeak.dialects import marks, tag_calls, tag_stops
 
 pytestmark = pytest.mark.requirement("R-T12", "B8")
 
@@ -37,7 +37,7 @@ def test_tags_of_no_meaning_stay_text_however_many_of_them_are_remembered(most: 
 def test_tags_in_a_value_stay_in_it_however_many_of_them_are_remembered(
     value: str, most: int, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(tag_values, "_MAX_PASSED", most)
+    monkeypatch.setattr(tag_stops, "_MAX_PASSED", most)
     meant = value.removeprefix("\n").removesuffix("\n").replace("&lt;", "<")
     assert calls(read(CALL.format(value))) == [("save", {"text": meant})]
 

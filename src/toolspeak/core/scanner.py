@@ -5,7 +5,7 @@ a table that it is handed; what stands behind a mark is read by a reader of that
 may still become a mark, or the raw text of a candidate whose name is not known yet, and never looks at kept
 text again, so time is linear and a chunk boundary changes nothing.
 
-Above: `reader`. Beside: `dialects`, which provide the table. Below: `standing`, `tails`, `desk`, `markup`.
+Above: `reader`. Beside: `dialects`, which provide the table. Below: `standing`, `tails`, `desk`, `runs`, `markup`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from .model import require
 from .reading.desk import Desk
 from .reading.literals import has_surrogate, replace_surrogates
 from .reading.markup import MORE, has_word, lex_head, lex_tag, read_head
-from .reading.seam import MAX_WAIT, NONE, MarkTable, Opening, Reader, Role, Run
+from .reading.runs import Run
+from .reading.seam import NONE, MarkTable, Opening, Reader, Role
 from .reading.standing import Standing
 from .reading.tails import MAX_TAIL, behind_last
 
@@ -35,7 +36,6 @@ MAX_REJECTED = 2000
 MAX_CALLS = 2048
 
 _NOT_PLAIN = re.compile(r"[<>`{\[\]✿\n\ud800-\udfff]").search
-_PLAIN = re.compile(r"[^<>`{\[\]✿\n\ud800-\udfff]*+").fullmatch
 _SPACES = frozenset(" \t\r\n\u00a0")
 _BLANK = re.compile(r"[ \t\r\n\u00a0]+").match
 _LINE_TAIL = re.compile(r"\n[ \t\r]*$").search
@@ -86,67 +86,35 @@ class Scanner(Standing):
         run = self._run
         if run is None:
             return self._feed(self._unread + chunk)
-        if run.stops(chunk) is None and not self._unread and 0 < (size := len(chunk)) <= run.left:
-            run.left -= size
-            event = run.take(chunk)
-            return [event] if event is not None else self._keep(chunk)
-        text = self._unread + chunk
-        if len(text) <= run.left:
-            if run.read is not None and (text.isascii() or not has_surrogate(text)):
-                return self._read_on(run, text)
-            if run.accepts(text) is not None:
-                return self._pass(run, text, "")
-            sure = run.sure(text)
-            if 0 < len(text) - len(sure) <= MAX_WAIT and run.accepts(sure) is not None:
-                return self._pass(run, sure, text[len(sure) :])
-        self._run = None
-        run.end()
-        return self._feed(text)
+        events = run.feed(chunk)
+        return events + self._feed(self._leave(run)) if run.over else events
 
     def _feed(self, text: str) -> list[Event]:
         """The long way: read what has come."""
         if self._closed:
             raise ValueError("the scanner is closed")
-        if not text.isascii() and has_surrogate(text):
-            text = replace_surrogates(text)
-            self._mended = True
-        return self._process(text, False)
+        return self._process(self._mend(text), False)
 
-    def _read_on(self, run: Run, text: str) -> list[Event]:
-        """The short way through what the run can read itself; what ends it is read the long way."""
-        assert run.read is not None
-        event, end, waits = run.read(text)
-        run.left -= end
-        events: list[Event] = [event] if event is not None else self._keep(text[:end])
-        rest = text[end:]
-        if waits or not rest:
-            self._unread = rest
-            return events
+    def _mend(self, text: str) -> str:
+        """The text without what no encoding can carry."""
+        if text.isascii() or not has_surrogate(text):
+            return text
+        self._mended = True
+        return replace_surrogates(text)
+
+    def _leave(self, run: Run) -> str:
+        """The short way is over: what it has not read. What went there in silence may still turn out to be text."""
         self._run = None
-        run.end()
-        return events + self._feed(rest)
-
-    def _pass(self, run: Run, text: str, rest: str) -> list[Event]:
-        """The short way: `text` needs no reading, `rest` waits for what follows it."""
-        self._unread = rest
-        if not text:
-            return []
-        run.left -= len(text)
-        event = run.take(text)
-        return [event] if event is not None else self._keep(text)
-
-    def _keep(self, chunk: str) -> list[Event]:
-        """A chunk of a candidate of which nothing has gone out: it may still turn out to be text."""
         if self._desk.commits == self._commits:
-            self._raw.append(chunk)
-        return []
+            self._raw += run.raw
+        return run.end()
 
     def close(self) -> list[Event]:
         """The text is over: the last events."""
         if self._closed:
             return []
         if self._run is not None:
-            self._run.end()
+            self._unread = self._mend(self._leave(self._run))
         self._closed = True
         self._process(self._unread, True)
         if self._reader is not None:
@@ -183,8 +151,12 @@ class Scanner(Standing):
                 break
             pos = new
         self._unread = buf[pos:]
-        self._run = None if final else self._shortcut()
-        return [] if final else self._desk.collect()
+        if final:
+            return []
+        self._run = run = self._shortcut()
+        if run is not None:
+            run.rest, self._unread = self._unread, ""
+        return self._desk.collect()
 
     def _shortcut(self) -> Run | None:
         if self._reader is not None:
@@ -193,7 +165,8 @@ class Scanner(Standing):
         if self._fresh or self._tails or self._comment or not begun or self._state != self._text:
             return None
         if self._plain_run is None:
-            self._plain_run = Run(_PLAIN, self._take, stops=_NOT_PLAIN)
+            self._plain_run = Run(_NOT_PLAIN, self._take)
+        self._plain_run.over = False
         return self._plain_run
 
     def _take(self, chunk: str) -> TextDelta | ReasoningDelta:

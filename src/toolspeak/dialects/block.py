@@ -15,7 +15,8 @@ from ..core.reading.builder import CallBuilder
 from ..core.reading.desk import Desk
 from ..core.reading.markup import MORE, Tag, lex_tag
 from ..core.reading.quotes import LOOKAHEAD
-from ..core.reading.seam import Opening, Progress, Run
+from ..core.reading.runs import Run
+from ..core.reading.seam import Opening, Progress
 from .bodies import Body, Context
 from .json_calls import JsonCalls, read_whole
 from .named_calls import NamedCall

@@ -7,18 +7,19 @@ every reader: how far it got, and whether it is done; most get there in steps. A
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from ..core.events import CallArgs
 from ..core.evidence import Evidence
-from ..core.lenient.strings import RUN_STOPS
 from ..core.lenient_json import Transducer
 from ..core.reading.builder import CallBuilder
 from ..core.reading.desk import Desk
 from ..core.reading.literals import escape_text
 from ..core.reading.lookahead import Answer
 from ..core.reading.markup import MORE
-from ..core.reading.seam import Progress, Run, takes_nothing
+from ..core.reading.runs import Run, StrictRun
+from ..core.reading.seam import Progress
 from ..core.reading.whole import whole_object
 
 __all__ = ["BODY_NAME", "ArgumentsBody", "Body", "Context", "Steps", "arguments_ahead"]
@@ -176,25 +177,19 @@ def string_run(json: Transducer, builder: CallBuilder | None) -> Run | None:
     arguments = builder.arguments
     assert arguments is not None  # its name is known
     live = builder.state == "live" and arguments.live
-    accepts = json.plain_run()
-    if accepts is None:
-        return _text_run(json, arguments.record if live else arguments.keep, builder.index if live else None)
-    if live:
-        record, index = arguments.record, builder.index
-
-        def pass_on(chunk: str) -> CallArgs:
-            record(chunk)
-            return CallArgs(index, chunk)
-
-        return Run(accepts, pass_on, json.room, _sure, json.grow, RUN_STOPS)
-    keep = arguments.keep
-    return None if keep is None else Run(accepts, keep, json.room, _sure, json.grow, RUN_STOPS, silent=True)
+    keep = arguments.record if live else arguments.keep
+    if keep is None:
+        return None
+    index = builder.index if live else None
+    if json.in_plain_string:
+        return StrictRun(keep, index, json.room, json.grow, json.control_seen)
+    return _text_run(json, keep, index)
 
 
-def _text_run(json: Transducer, keep: Callable[[str], None] | None, index: int | None) -> Run | None:
+def _text_run(json: Transducer, keep: Callable[[str], None], index: int | None) -> Run | None:
     """The shortcut through a string whose text is not strict JSON as it is. Without an index nothing goes out yet."""
     found = json.text_run()
-    if found is None or keep is None:
+    if found is None:
         return None
     stops, read_text = found
 
@@ -203,16 +198,11 @@ def _text_run(json: Transducer, keep: Callable[[str], None] | None, index: int |
         keep(fragment)
         return None if index is None else CallArgs(index, fragment)
 
-    def read(text: str) -> tuple[CallArgs | None, int, bool]:
+    def read(text: str, _: re.Match[str]) -> tuple[CallArgs | None, int, bool]:
         fragment, end, waits = read_text(text)
         if not fragment:
             return None, end, waits
         keep(fragment)
         return (None if index is None else CallArgs(index, fragment)), end, waits
 
-    return Run(takes_nothing, pass_on, json.room, str, json.grow, stops, index is None, read)
-
-
-def _sure(chunk: str) -> str:
-    """A chunk of a string without what may be the beginning of an escape or of the next key."""
-    return chunk.rstrip("\\, ")
+    return Run(stops, pass_on, read, json.room, json.grow, index is None)

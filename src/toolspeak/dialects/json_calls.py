@@ -28,7 +28,7 @@ from ..core.lenient_json import (
     Transducer,
 )
 from ..core.reading.builder import CallBuilder
-from ..core.reading.seam import Run
+from ..core.reading.runs import Run
 from ..core.reading.whole import whole_object
 from .bodies import Body, Context, string_run
 from .signed import is_nonce

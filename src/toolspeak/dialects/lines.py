@@ -17,7 +17,8 @@ from ..core.reading.desk import Desk
 from ..core.reading.lookahead import begins
 from ..core.reading.markup import MORE, has_word
 from ..core.reading.quotes import LOOKAHEAD
-from ..core.reading.seam import Opening, Progress, Run
+from ..core.reading.runs import Run
+from ..core.reading.seam import Opening, Progress
 from .bodies import ArgumentsBody, Context, Steps, arguments_ahead
 from .named_calls import clean_name
 from .signed import behind_nonce, behind_word

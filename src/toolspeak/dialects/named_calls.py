@@ -15,7 +15,7 @@ from ..core.reading.builder import CallBuilder
 from ..core.reading.lookahead import begins
 from ..core.reading.markup import MORE, lex_tag, unescape
 from ..core.reading.quotes import LOOKAHEAD
-from ..core.reading.seam import Run
+from ..core.reading.runs import Run
 from .bodies import BODY_NAME, ArgumentsBody, Body, Context, arguments_ahead
 from .tag_calls import TagCalls
 from .tag_names import CALL_ENDS

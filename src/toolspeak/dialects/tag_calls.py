@@ -16,7 +16,7 @@ from ..core.reading.arguments import to_json
 from ..core.reading.builder import CallBuilder
 from ..core.reading.markup import MORE, Tag, lex_name, lex_tag
 from ..core.reading.quotes import LOOKAHEAD
-from ..core.reading.seam import Run
+from ..core.reading.runs import Run
 from .bodies import ArgumentsBody, Body, Context, arguments_ahead
 from .tag_names import (
     BLOCK_TAGS,

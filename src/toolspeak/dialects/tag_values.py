@@ -3,7 +3,7 @@
 A value that the schema wants as a string flows out as it comes; every other value is held until its tag
 closes and then read as a whole. Wrong and missing closers end a value where another tag makes clear that it
 is over. A call that is quoted in a value is part of it: its tags are counted, so that its closers are its own.
-Above: `tag_calls`. Below: `values`, `tag_names`, `bodies`, `core.reading.markup`, `core.reading.builder`.
+Above: `tag_calls`. Below: `values`, `tag_names`, `tag_stops`, `bodies`, `core.reading.markup`, `core.reading.builder`.
 """
 
 from __future__ import annotations
@@ -11,51 +11,30 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 import msgspec
 
 from ..core.events import CallArgs
+from ..core.lenient.strings import first_at
 from ..core.lenient_json import END_STRING, KEY, OBJECT, PART, STRING
 from ..core.model import JSONValue, Note
 from ..core.reading.builder import CallBuilder
 from ..core.reading.literals import escape_text
-from ..core.reading.markup import MORE, TAG_HEAD, Tag, lex_name, lex_tag, read_head, unescape
+from ..core.reading.markup import MORE, Tag, lex_name, lex_tag, unescape
 from ..core.reading.quotes import LOOKAHEAD
-from ..core.reading.seam import Run, takes_nothing
+from ..core.reading.runs import MarkupRun, Run
 from ..core.schema import ArgumentSchema
 from .bodies import Steps
 from .tag_names import CALL_ENDS, CALL_TAGS, CDATA, CDATA_END, NOISE, PARAMETER_TAGS
+from .tag_stops import Stops
 from .values import value_of
 
 __all__ = ["TagValue", "ValuePlace"]
 
-Search: TypeAlias = Callable[..., re.Match[str] | None]
-
-#: Where a flowing value must be looked at.
-_INTERRUPTS = rf"((?=<(?:[!A-Za-z|｜]|/[\s\w|｜]|/?\Z)){TAG_HEAD})|&(?=[#a-zA-Z]|\Z)|\](?=<|\Z)|[\ud800-\udfff]"
-#: Where that, seen from the first character, may be in a chunk.
-_STOPS = r"(?<=<)(?![^/!A-Za-z|｜])|(?<=&)(?![^#a-zA-Z])|(?<=\])(?![^<])"
-#: Both, for a value on the line of its tags, and for one on lines of its own: there the last line break is not its own.
-#: The second pattern begins with a set of characters, for the sake of speed.
-_INLINE: tuple[Search, Search] = (
-    re.compile(_INTERRUPTS).search,
-    re.compile(rf"[<&\]\ud800-\udfff](?:{_STOPS}|(?<![<&\]]))").search,
-)
-_ON_LINES: tuple[Search, Search] = (
-    re.compile(rf"{_INTERRUPTS}|\r\Z|\r?\n(?=[ \t]*+(?:<[/!A-Za-z|｜]|<?\Z))").search,
-    re.compile(rf"[<&\]\r\n\ud800-\udfff](?:(?<=\n)(?![ \t]*+[^ \t<])|{_STOPS}|(?<![\n<&\]]))").search,
-)
 #: The value is over here.
 _ENDED = -2
-#: Where a value that is held must be.
-_TAG = re.compile(rf"({TAG_HEAD})|[\ud800-\udfff]").search
-_NO_TEXT = re.compile(r"[<\ud800-\udfff]").search
-_ENTITIES = re.compile(r"(?:&#?\w{1,8};)++").match
-_ENTITY_BEGUN = re.compile(r"&#?\w{0,8}").fullmatch
 _ENTITY = Note("entity")
-#: So many different tags in one value are remembered; a text with more is made up.
-_MAX_PASSED = 1024
 
 
 class ValuePlace(msgspec.Struct):
@@ -81,10 +60,6 @@ class ValuePlace(msgspec.Struct):
     open_ended: bool = False
 
 
-#: Tags of other names mean nothing in a value, unless one closes it.
-_MEANT = PARAMETER_TAGS | CALL_ENDS | {"arg_key", "|close|", "|open|"}
-
-
 class TagValue(Steps):
     """One value. When it is `done`, `ended_by` is the tag that ended it, at the position that `feed` answered."""
 
@@ -99,10 +74,10 @@ class TagValue(Steps):
         self._closer = closer
         self._typed = typed
         self._own_line = False
-        self._search, self._stops = _ON_LINES
         self._quoted: Counter[str] = Counter()  # tags of quoted calls that are still open
         self._quoted_calls = 0  # how many of them carry a call
-        self._passed: set[str] = set()  # beginnings of tags that mean nothing here
+        self._stops = Stops("held", closer, place.own).search
+        self._coded = False  # an entity stood in the value
         self._text: list[str] = []
         self._sink: list[str] | None = None  # takes what is said, while a run reads
         self._phase: Callable[[str, int, bool], int] = self._lead if flows else self._hold
@@ -111,9 +86,9 @@ class TagValue(Steps):
         return self._phase(buf, pos, final)
 
     def run(self, room: int, grow: Callable[[int], None]) -> Run | None:
-        """The shortcut through a value that flows, for `room` characters at most."""
+        """The shortcut through the value, for `room` characters at most."""
         if self._phase == self._hold:
-            return Run(takes_nothing, self._text.append, room, str, grow, _NO_TEXT, True, self._read_held)
+            return Run(self._stops, self._text.append, self._read_held, room, grow, silent=True)
         builder = self._place.builder
         arguments = builder.arguments
         if self._phase != self._flow or arguments is None:
@@ -121,37 +96,21 @@ class TagValue(Steps):
         live, index = builder.state == "live", builder.index
         keep = arguments.record if live else arguments.keep
         assert keep is not None  # inside a string
-        search = self._search
 
-        def pass_on(chunk: str) -> CallArgs | None:
-            fragment = escape_text(chunk)
-            keep(fragment)
-            return CallArgs(index, fragment) if live else None
-
-        def read(text: str) -> tuple[CallArgs | None, int, bool]:
-            found = search(text)
-            size = len(text)
-            if found is None:
-                return pass_on(text), size, False
-            plain = found.start()
-            if text[plain] in "\r\n" and size - plain < LOOKAHEAD and text[plain:].isspace():
-                return (pass_on(text[:plain]) if plain else None), plain, True  # a tag may follow this line
-            if found[1] is not None:
-                plain = self._next_interrupt(search, text, plain)
-            sink = self._sink = [escape_text(text[:plain])]
-            end, waits = self._read_flowing(text, plain)
+        def read(text: str, found: re.Match[str]) -> tuple[CallArgs | None, int, bool]:
+            sink = self._sink = [self._decoded(text[: found.start()])]
+            end, waits = self._read_flowing(text, found.start())
             self._sink = None
-            fragment = "".join(sink)
+            fragment = escape_text("".join(sink))
             if fragment:
                 keep(fragment)
             return (CallArgs(index, fragment) if live and fragment else None), end, waits
 
-        return Run(takes_nothing, pass_on, room, str, grow, self._stops, not live, read)
+        return MarkupRun(self._stops, keep, index if live else None, read, self._decoded, room, grow)
 
     def _read_flowing(self, text: str, pos: int) -> tuple[int, bool]:
         """Say as much of a chunk as belongs to the value: how much that is, and whether the rest needs more text."""
-        end = len(text)
-        while pos < end:
+        while pos < len(text):
             char = text[pos]
             if char == "<":
                 new = self._pass_tag(text, pos)
@@ -163,24 +122,23 @@ class TagValue(Steps):
                 new = self._INTERRUPTS[char](self, text, pos, False)
             if new < 0:
                 return pos, new == MORE
-            pos = self._next_interrupt(self._search, text, new)
-            self._say(text[new:pos], pos)
+            pos = first_at(self._stops, text, new)
+            self._say(self._decoded(text[new:pos]), pos)
         return pos, False
 
-    def _read_held(self, text: str) -> tuple[None, int, bool]:
+    def _read_held(self, text: str, found: re.Match[str]) -> tuple[None, int, bool]:
         """Keep as much of a chunk as belongs to the value: how much that is, and whether the rest needs more text."""
-        pos, end, new = 0, len(text), 0
+        pos, end, new = found.start(), len(text), 0
         while pos < end and new >= 0:
-            plain = self._next_interrupt(_TAG, text, pos)
-            new = plain + 1 if plain == end else self._pass_tag(text, plain)
-            pos = plain if new < 0 else min(new, end)
+            new = self._pass_tag(text, pos)
+            pos = pos if new < 0 else first_at(self._stops, text, new)
         self._text.append(text[:pos])
         return None, pos, new == MORE
 
     def _pass_tag(self, text: str, pos: int) -> int:
         """Behind the bracket of a tag that is text; MORE, or that the value is over, or that CDATA begins."""
-        if text.startswith("<!", pos):
-            return _ENDED
+        if self._may_begin_cdata(text, pos):
+            return _ENDED if self._begins_cdata(text, pos) else MORE
         tag = self._ends(text, pos, False)
         if tag is None:
             return self._text_tag(text, pos, False)
@@ -262,7 +220,8 @@ class TagValue(Steps):
             self._phase = self._hold
             return pos
         self._own_line = rest.startswith(("\n", "\r\n"))
-        self._search, self._stops = _ON_LINES if self._own_line or self._place.markup else _INLINE
+        lines = self._own_line or self._place.markup
+        self._stops = Stops("lines" if lines else "inline", self._closer, self._place.own).search
         self._begin_string()
         return at + (0 if not self._own_line else 2 if rest[0] == "\r" else 1)
 
@@ -278,38 +237,24 @@ class TagValue(Steps):
 
     def _say(self, text: str, pos: int) -> int:
         if self._sink is not None:
-            self._sink.append(escape_text(text))
-            return pos
-        self._place.builder.token((PART, escape_text(text)))
+            self._sink.append(text)
+        else:
+            self._place.builder.token((PART, escape_text(text)))
         return pos
 
+    def _decoded(self, text: str) -> str:
+        """The text that the entities in it stand for."""
+        decoded = unescape(text)
+        if decoded != text and not self._coded:
+            self._coded = True
+            self._place.builder.note(_ENTITY)
+        return decoded
+
     def _flow(self, buf: str, pos: int, final: bool) -> int:
-        end = self._next_interrupt(self._search, buf, pos)
+        end = first_at(self._stops, buf, pos)
         if end > pos:
-            return self._say(buf[pos:end], end)
+            return self._say(self._decoded(buf[pos:end]), end)
         return self._INTERRUPTS[buf[pos]](self, buf, pos, final)
-
-    def _next_interrupt(self, search: Search, buf: str, pos: int) -> int:
-        """Where the value must be looked at again. Tags that mean nothing here are passed over."""
-        at = pos
-        while True:
-            found = search(buf, at)
-            if found is None:
-                return len(buf)
-            head: str | None = found[1]
-            dull = head is not None and found.end() < len(buf) and (head in self._passed or not self._is_meant(head))
-            if not dull:
-                return found.start()
-            at = found.start() + 1
-
-    def _is_meant(self, head: str) -> bool:
-        """Whether a tag that begins so must be looked at. The same tags come again and again."""
-        name, _ = read_head(head)
-        if name in _MEANT or name in (self._closer, self._place.own) or name.startswith("!"):
-            return True
-        if len(self._passed) < _MAX_PASSED:
-            self._passed.add(head)
-        return False
 
     def _flow_newline(self, buf: str, pos: int, final: bool) -> int:
         """The line break before the closing tag is not part of the value."""
@@ -331,14 +276,8 @@ class TagValue(Steps):
         return self._say(newline, pos + len(newline))
 
     def _flow_entity(self, buf: str, pos: int, final: bool) -> int:
-        entities = _ENTITIES(buf, pos)
-        if entities is None:
-            begun = not final and _ENTITY_BEGUN(buf, pos) is not None
-            return MORE if begun else self._say("&", pos + 1)
-        decoded = unescape(entities.group())
-        if decoded != entities.group():
-            self._place.builder.note(_ENTITY)
-        return self._say(decoded, entities.end())
+        """What the text ends with may be the beginning of an entity."""
+        return self._say("&", pos + 1) if final else MORE
 
     def _flow_noise(self, buf: str, pos: int, final: bool) -> int:
         rest = buf[pos : pos + len(NOISE)]
@@ -388,7 +327,7 @@ class TagValue(Steps):
     # ---- a value that is held
 
     def _hold(self, buf: str, pos: int, final: bool) -> int:
-        end = self._next_interrupt(_TAG, buf, pos)
+        end = first_at(self._stops, buf, pos)
         if end > pos:
             self._text.append(buf[pos:end])
             return end

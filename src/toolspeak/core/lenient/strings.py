@@ -27,7 +27,7 @@ from ..reading.quotes import Around, Place, closes, lost_quote, opens_inner
 from .frames import Frames, Kind, State
 from .tokens import END_STRING, PART, STRING
 
-__all__ = ["MORE", "RUN_STOPS", "Search", "Strings", "first_at"]
+__all__ = ["MORE", "Search", "Strings", "first_at"]
 
 #: A state answers this instead of a position when it needs more text.
 MORE = -1
@@ -51,23 +51,16 @@ _SPECIAL: dict[str, Search] = {
 }
 #: The same where the closing quote may be missing: a comma before a quote counts, too.
 _SPECIAL_OR_COMMA: Search = re.compile(r'[\\\x00-\x1f\ud800-\udfff"]|,(?=[ \t\r\n]{0,64}(?:"|\Z))').search
-#: What in a chunk must be looked at: a quote, a comma that may stand before one, an escape that is none or hides a
-#: quote or a backslash, and what must be escaped.
-RUN_STOPS: Search = re.compile(
-    r'["\\\x00-\x1f\ud800-\udfff,](?:(?<![,\\])|(?<=,)(?![ \t\r\n]{0,64}[^ \t\r\n"])|(?<=\\)(?![/bfnrt]))'
-).search
-#: A chunk that needs no reading: nothing of that, or escapes of all kinds.
-_RUN = re.compile(
-    r'[^"\\\x00-\x1f\ud800-\udfff,]*+'
-    r'(?:(?:\\["\\/bfnrt]|,(?=[ \t\r\n]{0,64}[^ \t\r\n"]))[^"\\\x00-\x1f\ud800-\udfff,]*+)*+'
-).fullmatch
 #: Escapes that strict JSON knows, in a row.
 _ESCAPES = re.compile(r'(?:\\["\\/bfnrt])++').match
 _TRIPLE: dict[str, Search] = {quote: re.compile(rf"[\\{quote}]").search for quote in "\"'"}
 _ESCAPED_SPACE = re.compile(r"\\[nrt]").sub
 _MARKED: Search = re.compile("<").search
-#: What a chunk may not hold that passes through such strings as it is.
-_MARKED_STOPS: Search = re.compile("[<\ud800-\udfff]").search
+#: What a chunk may not hold that passes through such strings as it is: the closing quote, or its beginning.
+_MARKED_STOPS: dict[str, Search] = {
+    quote: re.compile(rf"[<\ud800-\udfff](?:(?<=<)(?:\Z|{first}(?:\Z|{second}))|(?<!<))").search
+    for quote, first, second in zip(_RAW_QUOTES, (r"\|", "e"), ('"', "s"), strict=True)
+}
 _TRIPLE_STOPS: dict[str, Search] = {quote: re.compile(rf"[\\{quote}\ud800-\udfff]").search for quote in "\"'"}
 #: The content of a string in other quotes, up to what strict JSON would not take. Double quotes are only escaped.
 _OTHER = {
@@ -103,10 +96,16 @@ class Strings(Frames):
         """Whether the next character belongs to a string value that flows (not to what may be a key)."""
         return self.in_quotes and not self._maybe_key
 
-    def plain_run(self) -> Callable[[str], object | None] | None:
-        """A match that takes a chunk which is string content through and through, escapes included; or None."""
-        plain = self._state == "string" and self._quote == '"' and not (self._maybe_key or self._marks or self._raw)
-        return _RUN if plain else None
+    @property
+    def in_plain_string(self) -> bool:
+        """Whether the next character belongs to a string that flows and that strict JSON would write the same way."""
+        plain = self._state == "string" and self._quote == '"'
+        return plain and not (self._maybe_key or self._marks or self._raw)
+
+    def control_seen(self) -> None:
+        """A raw control character stood in the string, most likely a line break."""
+        self._note("raw_control")
+        self._broken = True
 
     def text_run(self) -> tuple[Search, Callable[[str], tuple[str, int, bool]]] | None:
         """The same for a string in other quotes: what a chunk must not hold, and a function that reads one which does.
@@ -116,7 +115,7 @@ class Strings(Frames):
         if self._maybe_key or self._marks or self._raw:
             return None
         if self._state == "marked":
-            return _MARKED_STOPS, self._read_marked
+            return _MARKED_STOPS[self._quote], self._read_marked
         if self._state == "triple":
             return _TRIPLE_STOPS[self._quote[0]], self._read_triple
         return (_SPECIAL[self._quote], self._read_other) if self._state == "string" and self._quote != '"' else None
@@ -287,8 +286,7 @@ class Strings(Frames):
             return self._comma_seen(buf, at, final)
         self._text(char)
         if char < " ":
-            self._note("raw_control")
-            self._broken = True
+            self.control_seen()
         return at + 1
 
     def _escape(self, buf: str, at: int, final: bool) -> int:

@@ -50,6 +50,8 @@ NAMESPACES = ("antml:", "minimax:", "mm:", "seed:", "steptml:", "tool:", "|DSML|
 _NAMESPACE = re.compile(f"(?:{'|'.join(map(re.escape, NAMESPACES))})(?=[\\w|])").match
 _FOLD = str.maketrans({"｜": "|", "▁": "_", "＜": "<", "＞": ">"})
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
+#: The ampersand comes last: what it makes up is not decoded again.
+_NAMED = [(f"&{name};", _ENTITIES[name]) for name in ("lt", "gt", "quot", "apos", "amp")]
 _ENTITY = re.compile(r"&(?:(lt|gt|amp|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));").sub
 
 #: Kimi K3 writes `<|open|>name attributes<|sep|>` for a tag.
@@ -178,7 +180,11 @@ def unescape(text: str) -> str:
     """The five XML entities and numeric references, decoded once."""
     if "&" not in text:
         return text
-    return _ENTITY(_entity, text)
+    if "&#" in text:
+        return _ENTITY(_entity, text)
+    for entity, char in _NAMED:
+        text = text.replace(entity, char)
+    return text
 
 
 def _entity(match: re.Match[str]) -> str:

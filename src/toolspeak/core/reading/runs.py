@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from ..events import CallArgs, Event
 from .literals import escape_text, has_surrogate
 
-__all__ = ["Read", "Run", "Search", "StrictRun"]
+__all__ = ["MarkupRun", "Read", "Run", "Search", "StrictRun"]
 
 Search: TypeAlias = Callable[..., re.Match[str] | None]
 #: Reads a text in which something was found: its event, how much was read, and whether the rest only needs more text.
@@ -51,18 +51,17 @@ class Run:
     def feed(self, chunk: str) -> list[Event]:
         """The events of a chunk, as far as it goes this way."""
         text = self.rest + chunk
+        size = len(text)
         found = self.stops(text)
-        if found is not None or not 0 < len(text) <= self.left:
-            return self._look(text, found)
-        self.rest = ""
-        self.left -= len(text)
-        event = self.take(text)
-        return [event] if event is not None else self._keep(text)
+        if found is None and 0 < size <= self.left:
+            self.rest = ""
+            self.left -= size
+            event = self.take(text)
+            return [event] if event is not None else self._keep(text)
+        return self._look(text, found) if text else []
 
     def _look(self, text: str, found: re.Match[str] | None) -> list[Event]:
-        """Something was found in the text, or there is too much of it, or nothing."""
-        if not text:
-            return []
+        """Something was found in the text, or there is too much of it."""
         if found is None or self._read is None or len(text) > self.left or has_surrogate(text):
             return self._stop(text)
         event, end, waits = self._read(text, found)
@@ -87,13 +86,71 @@ class Run:
         return self.rest
 
 
+class MarkupRun(Run):
+    """Through text between tags, which is decoded and escaped on its way.
+
+    What `stops` finds at the very end of a text waits for more of it.
+    """
+
+    __slots__ = ("_decode", "_index", "_keep_piece")
+
+    def __init__(
+        self,
+        stops: Search,
+        keep: Callable[[str], None],
+        index: int | None,
+        read: Read,
+        decode: Callable[[str], str],
+        room: int,
+        grow: Callable[[int], None],
+    ) -> None:
+        def pass_on(text: str) -> CallArgs | None:
+            fragment = escape_text(decode(text))
+            keep(fragment)
+            return None if index is None else CallArgs(index, fragment)
+
+        super().__init__(stops, pass_on, read, room, grow, index is None)
+        self._keep_piece = keep
+        self._index = index
+        self._decode = decode
+
+    def feed(self, chunk: str) -> list[Event]:
+        text = self.rest + chunk
+        found = self.stops(text)
+        if found is None:
+            end = len(text)
+        elif found.end() == len(text):
+            end = found.start()
+        else:
+            return self._look(text, found)
+        left = self.left - end
+        if left < 0 or not end:
+            return self._stop(text) if end else self._wait(text)
+        self.left = left
+        if found is None:
+            self.rest = ""
+        else:
+            self.rest = text[end:]
+            text = text[:end]
+        fragment = escape_text(self._decode(text) if "&" in text else text)
+        self._keep_piece(fragment)
+        index = self._index
+        return self._keep(text) if index is None else [CallArgs(index, fragment)]
+
+    def _wait(self, text: str) -> list[Event]:
+        self.rest = text
+        return []
+
+
 _SPACE = r"[ \t\r\n]"
 _HEX = "[0-9a-fA-F]"
 _PAIR = rf"\\u[dD][89abAB]{_HEX}{{2}}\\u[dD][c-fC-F]{_HEX}{{2}}"
 _CHARS = r"[^\"\\\x00-\x1f\ud800-\udfff,]*+"
-#: Content of a strict string: escapes of all kinds, and commas behind which no key follows whose string lacks its quote.
+#: Content of a strict string: escapes of all kinds, and commas, unless a key may follow and the closing quote is lost.
 _ESCAPE = rf"\\(?:[\"\\/bfnrt]|u(?![dD][89a-fA-F]){_HEX}{{4}})|{_PAIR}"
-_STRICT = re.compile(rf"{_CHARS}(?:(?:{_ESCAPE}|,(?={_SPACE}{{0,64}}[^ \t\r\n\"])){_CHARS})*+").match
+_STRICT = rf"{_CHARS}(?:(?:{_ESCAPE}|,(?={_SPACE}{{0,64}}[^ \t\r\n\"])){_CHARS})*+"
+#: How far a text is that; it may be nothing.
+_strict = cast("Callable[..., re.Match[str]]", re.compile(_STRICT).match)
 #: What may still become such content.
 _HALF = rf"\\u[dD][89abAB]{_HEX}{{2}}(?:\\(?:u(?:[dD](?:[c-fC-F]{_HEX}?)?)?)?)?"
 _BEGUN = re.compile(rf",{_SPACE}{{0,64}}|\\(?:u{_HEX}{{0,3}})?|{_HALF}").fullmatch
@@ -111,7 +168,7 @@ class StrictRun(Run):
     escaped, of which `mend` is told.
     """
 
-    __slots__ = ("_index", "_mend", "_take_piece")
+    __slots__ = ("_index", "_keep_piece", "_mend")
 
     def __init__(
         self,
@@ -121,47 +178,45 @@ class StrictRun(Run):
         grow: Callable[[int], None],
         mend: Callable[[], None],
     ) -> None:
-        super().__init__(_STOPS, self._pass_on, None, room, grow, index is None)
-        self._take_piece = keep
+        def pass_on(text: str) -> CallArgs | None:
+            keep(text)
+            return None if index is None else CallArgs(index, text)
+
+        super().__init__(_STOPS, pass_on, None, room, grow, index is None)
+        self._keep_piece = keep
         self._index = index
         self._mend = mend
 
-    def _pass_on(self, text: str) -> CallArgs | None:
-        self._take_piece(text)
-        return None if self._index is None else CallArgs(self._index, text)
-
     def feed(self, chunk: str) -> list[Event]:
         text = self.rest + chunk
-        end = _end_of_strict(text)
-        if end < len(text) or not 0 < end <= self.left:
-            return self._look_at(text, end)
-        self.rest = ""
-        self.left -= end
-        self._take_piece(text)
-        return self._keep(text) if self._index is None else [CallArgs(self._index, text)]
+        end = _strict(text).end()
+        if end == len(text):
+            self.rest = ""
+        else:
+            self.rest = rest = text[end:]
+            if rest != "\\" and _BEGUN(rest) is None:
+                return self._look_behind(text, end)
+            text = text[:end]
+        left = self.left - end
+        if left < 0 or not end:
+            return self._stop(text + self.rest) if end else []
+        self.left = left
+        self._keep_piece(text)
+        index = self._index
+        return self._keep(text) if index is None else [CallArgs(index, text)]
 
-    def _look_at(self, text: str, end: int) -> list[Event]:
-        """Behind `end` stands something else, or there is too much text, or none."""
-        if not text:
-            return []
-        if len(text) > self.left:
+    def _look_behind(self, text: str, end: int) -> list[Event]:
+        """At `end` stands something else: control characters are mended, the rest must be read."""
+        if len(text) > self.left or text[end] >= " ":
             return self._stop(text)
-        start, pieces = 0, ""
+        start, pieces = 0, [""]
         while end < len(text) and text[end] < " ":
             self._mend()
-            pieces += text[start:end] + escape_text(text[end])
+            pieces += text[start:end], escape_text(text[end])
             start = end + 1
-            end = _end_of_strict(text, start)
-        pieces += text[start:end]
+            end = _strict(text, start).end()
         self.left -= end
         self.rest = text[end:]
         self.over = bool(self.rest) and _BEGUN(self.rest) is None
-        event = self._pass_on(pieces) if pieces else None
+        event = self.take("".join(pieces) + text[start:end])
         return [event] if event is not None else self._keep(text[:end])
-
-
-def _end_of_strict(text: str, pos: int = 0) -> int:
-    """How far the text from `pos` on is content of a strict string."""
-    strict = _STRICT(text, pos)
-    assert strict is not None  # the pattern matches nothing, too
-    return strict.end()

@@ -1,30 +1,27 @@
 """What the scanner asks of a dialect: a table of marks, and readers for what stands behind them.
 
 The seam between `scanner`, which knows no dialect, and `dialects`, which know no stream. Above: `scanner`,
-`dialects`. Below: `builder`, `desk`, `evidence`, `events`.
+`dialects`. Below: `builder`, `desk`, `evidence`, `runs`.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 from typing import Literal, Protocol
 
 import msgspec
 
-from ..events import Event
 from ..evidence import Evidence, Wrapper
 from .builder import CallBuilder
 from .desk import Desk
 from .markup import Tag
+from .runs import Run
 
-__all__ = ["MAX_WAIT", "NONE", "MarkTable", "Opening", "Progress", "Reader", "Role", "Run", "takes_nothing"]
+__all__ = ["NONE", "MarkTable", "Opening", "Progress", "Reader", "Role"]
 
 #: There is no mark here.
 NONE = -2
-#: So much at the end of a chunk that says nothing yet waits for what follows it; more is read.
-MAX_WAIT = 64
 
 #: What a mark means to the scanner.
 #: `first` begins an answer and `last` ends one; elsewhere they are text. `turn_end` ends a message of several.
@@ -61,40 +58,6 @@ class Opening(msgspec.Struct, frozen=True):
     dress: str = ""
     #: The calls are JSON objects whose keys are the names of tools.
     keyed: bool = False
-
-
-def takes_nothing(chunk: str) -> None:
-    """For runs that read: no chunk is taken whole where something in it must be looked at."""
-
-
-class Run(msgspec.Struct):
-    """A shortcut: a chunk in which `stops` finds nothing, or that `accepts` takes whole, needs no reading; `take` turns
-    it into its event, or keeps it for later."""
-
-    accepts: Callable[[str], object | None]
-    take: Callable[[str], Event | None]
-    #: How many characters may come this way.
-    room: int = sys.maxsize
-    #: A chunk without what stands at its end and says nothing before more has come.
-    sure: Callable[[str], str] = str
-    #: Is told, when the run is over, how many came.
-    grow: Callable[[int], None] | None = None
-    #: Finds what `accepts` must look at, which takes longer. Without it, `bool` finds something in every chunk.
-    stops: Callable[[str], object | None] = bool
-    #: Nothing goes out yet: `take` has no event to give.
-    silent: bool = False
-    #: Reads a text with something in it, as far as the run goes: its event, how much was read, and whether the rest
-    #: only needs more text. It holds no surrogates. Instead of `accepts`, which takes all or nothing.
-    read: Callable[[str], tuple[Event | None, int, bool]] | None = None
-    left: int = -1
-
-    def __post_init__(self) -> None:
-        self.left = self.room
-
-    def end(self) -> None:
-        """The next chunk must be read."""
-        if self.grow is not None:
-            self.grow(self.room - self.left)
 
 
 class Reader(Protocol):

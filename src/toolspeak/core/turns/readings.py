@@ -72,7 +72,7 @@ class _Reader(Scanner):
         What `feed` does first, without its lists. The piece itself goes on where it is text of the answer.
         """
         run = self._run
-        if run is None or self._unread:
+        if run is None or run.rest:
             return None
         text = event.text
         if not text or run.stops(text) is not None:

@@ -1,0 +1,106 @@
+"""Where in the text between two tags one must look: at a tag that may mean something here, and at little else.
+
+A value may be a page of HTML or source code, full of tags and brackets that mean nothing. Which names of opening
+tags do is known, so the patterns hold them, letter by letter; a closing tag may also be that of the value itself,
+so its name is caught and looked up. What the text ends with counts if it may still become something. Above:
+`tag_values`. Below: `tag_names`, `core.reading.markup`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Literal
+
+from ..core.reading.markup import NAMESPACES, fold_name
+from ..core.reading.quotes import LOOKAHEAD
+from ..core.reading.runs import Search
+from .tag_names import CALL_ENDS, PARAMETER_TAGS
+
+__all__ = ["Stops"]
+
+#: Tags of other names mean nothing in a value, unless one closes it.
+_MEANT = PARAMETER_TAGS | CALL_ENDS | {"arg_key"}
+_PREFIXES = frozenset(prefix for prefix in NAMESPACES if prefix[0] != "|")
+#: What such names begin with.
+_BEGINNINGS = frozenset(name[:size] for name in _MEANT | _PREFIXES for size in range(1, len(name) + 1))
+
+_BARS = "[|｜]"
+#: What ends a name. It is only looked at, so that a pattern which reaches the end of the text needs more of it.
+_NAME_END = r"(?=[\s<>=/\"'“”{}()\[\],])"
+_SPELLINGS = {"_": "[_▁]", "-": r"\-"}
+
+
+def _names(names: frozenset[str], prefixes: frozenset[str]) -> str:
+    """A pattern of these names and prefixes, and of what they begin with at the end of the text."""
+    if "" in prefixes:
+        return ""
+    branches = [r"\Z", *([_NAME_END] if "" in names else [])]
+    for char in sorted({name[0] for name in names | prefixes if name}):
+        behind = (frozenset(each[1:] for each in kind if each.startswith(char)) for kind in (names, prefixes))
+        branches.append(_SPELLINGS.get(char, char) + _names(*behind))
+    return f"(?:{'|'.join(branches)})"
+
+
+#: Behind the bracket of a tag: a mark of bars, CDATA, a name that means something, or a closing tag, whose name is
+#: caught.
+_TAG = (
+    rf"(?:{_BARS}|!(?:\Z|\[)|{_names(_MEANT, _PREFIXES)}"
+    rf"|/(?:\Z|{_BARS}|\s|(\w[^\s<>=/\"'“”{{}}()\[\],]*+)))"
+)
+#: The beginning of an entity, and MiniMax's noise.
+_OTHERS = r"(?<=&)#?\w{0,8}+\Z|(?<=\])(?:\Z|<(?:\Z|\]))"
+_SURROGATES = r"\ud800-\udfff"
+#: What may stand before the bracket of a tag on lines of its own, its first character included in what comes before.
+_BREAK = rf"(?:(?<=\n)|(?<=\r)(?:\n|(?=\Z)))[ \t]{{0,{LOOKAHEAD - 1}}}+(?:<|(?=\Z))"
+
+
+#: The three patterns begin with a set of characters, for the sake of speed.
+_PATTERNS = {
+    "held": rf"[<{_SURROGATES}](?:(?<=<){_TAG}|(?<!<))",
+    "inline": rf"[<&\]{_SURROGATES}](?:(?<=<){_TAG}|{_OTHERS}|(?<![<&\]]))",
+    "lines": rf"[<&\]\r\n{_SURROGATES}](?:(?:(?<=<)|{_BREAK}){_TAG}|{_OTHERS}|(?<![<&\]\r\n]))",
+}
+#: So many different names in one value are remembered; a text with more is made up.
+_MAX_PASSED = 1024
+
+
+@cache
+def _pattern(kind: str) -> Search:
+    """Made when it is first needed: it takes some time."""
+    return re.compile(_PATTERNS[kind]).search
+
+
+class Stops:
+    """Finds where a value must be looked at. `held`: one that is read as a whole when it has ended; `inline`: one that
+    flows on the line of its tags; `lines`: one on lines of its own, whose last line break is not part of it.
+
+    `own` are the names of the tags of the value and of its call. What is found at the end of the text needs more of it.
+    """
+
+    def __init__(self, kind: Literal["held", "inline", "lines"], *own: str) -> None:
+        self._search = _pattern(kind)
+        self._own = tuple(filter(None, own))
+        self._passed: set[str] = set()  # names of closing tags that mean nothing here: they come again and again
+        self._begun: set[str] = set()  # and what no name that means something begins with
+
+    def search(self, text: str, pos: int = 0) -> re.Match[str] | None:
+        """The next place at or behind `pos`. Closing tags that mean nothing here are passed by."""
+        found = self._search(text, pos)
+        while found is not None and found.lastindex is not None:
+            end = found.end()
+            passed = self._passed if end < len(text) else self._begun
+            if found[1] not in passed and self._means(found[1], passed):
+                return found
+            found = self._search(text, end)
+        return found
+
+    def _means(self, written: str, passed: set[str]) -> bool:
+        name = fold_name(written)
+        if passed is self._begun:
+            means = name in _BEGINNINGS or any(own.startswith(name) for own in self._own)
+        else:
+            means = name in _MEANT or name in self._own
+        if not means and len(passed) < _MAX_PASSED:
+            passed.add(written)
+        return means
