@@ -131,14 +131,16 @@ class Keeper:
 
     def __call__(self, entry: Entry, size: int) -> None:
         """Have an entry written soon, whose texts take so many bytes."""
-        with self._lock:
-            self._fresh.append(entry)
-            self._fresh_size += size
-            if len(self._fresh) >= _TOGETHER or self._fresh_size >= _TOGETHER_BYTES:
+        # Without the lock, which most requests need not take: the thread takes from this list and puts no other in its
+        # place, and it forgets that it was told before it does.
+        self._fresh.append(entry)
+        self._fresh_size += size
+        if len(self._fresh) >= _TOGETHER or self._fresh_size >= _TOGETHER_BYTES:
+            with self._lock:
                 self._encode()
-            if self._told:
-                return
-            self._told = True
+        if self._told:
+            return
+        self._told = True
         # Not before the first one: workers are forked, and threads are not.
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="toolspeak-recording", daemon=True)
@@ -146,7 +148,8 @@ class Keeper:
         self._some.set()
 
     def _encode(self) -> None:
-        fresh, self._fresh, self._fresh_size = self._fresh, [], 0
+        fresh, self._fresh_size = self._fresh[:], 0
+        del self._fresh[: len(fresh)]
         if not fresh:
             return
         if self._waiting.size > _MOST_BYTES:
