@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from toolspeak.core.events import Event, Finish, Noted, OpaqueSeen, ReasoningDelta, Reply, TextDelta, fold
 from toolspeak.core.model import Note, Opaque, Request
-from toolspeak.protocols import gemini, ollama, openai_chat
+from toolspeak.protocols import anthropic, gemini, ollama, openai_chat
 from toolspeak.protocols.quoting import Quoted, Quotes, never_quoted, quoted
 
 NAME = {"id": "up-1", "object": "chat.completion.chunk", "created": 17, "model": "m-2026"}
@@ -36,6 +36,18 @@ def _response(*parts: object, **fields: object) -> bytes:
     return b"data: " + json.dumps(body).encode() + b"\r\n\r\n"
 
 
+def _event(kind: str, **fields: object) -> bytes:
+    return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n".encode()
+
+
+def _delta(index: object, kind: str = "text", text: object = "a", **fields: object) -> bytes:
+    return _event("content_block_delta", index=index, delta={"type": f"{kind}_delta", kind: text}, seen=1, **fields)
+
+
+def _block(index: int, kind: str = "text", **fields: object) -> bytes:
+    return _event("content_block_start", index=index, content_block={"type": kind, kind: "", **fields})
+
+
 def _said(text: str) -> dict[str, str]:
     return {"role": "assistant", "content": text}
 
@@ -50,6 +62,7 @@ PASSED: dict[str, tuple[bytes, ...]] = {
         _chat({"reasoning": "d"}),
         _chat({}),
         _chat({"content": "é\\"}, system_fingerprint="fp"),
+        _chat({"content": "?"}).replace(b"?", "é".encode()),
     ),
     "ollama": (_line(_said("a")), _line(_said("b") | {"thinking": "c"}), _line(_said(""))),
     "gemini": (_response({"text": "a"}), _response({"text": "b", "thought": True}), _response({"text": ""})),
@@ -80,8 +93,8 @@ OURS: dict[str, tuple[bytes, ...]] = {
         _response({"text": "C"}, index=1),
     ),
 }
-CODECS: dict[str, Any] = {"openai_chat": openai_chat, "ollama": ollama, "gemini": gemini}
-PROTOCOLS = pytest.mark.parametrize("protocol", CODECS)
+CODECS: dict[str, Any] = {"openai_chat": openai_chat, "ollama": ollama, "gemini": gemini, "anthropic": anthropic}
+PROTOCOLS = pytest.mark.parametrize("protocol", PASSED)
 
 
 def _encoder(protocol: str) -> Any:
@@ -204,6 +217,62 @@ def test_frames_that_say_nothing_go_before_those_that_a_template_reads():
     assert isinstance(batch, Quoted) and batch.wire == b"silent" + _chat({"content": "b"})
 
 
+# ---- blocks, of which only the deltas are passed on
+
+STOP = _event("content_block_stop", index=0)
+CALL = _block(1, "tool_use", id="c1", name="f")
+
+
+@pytest.mark.parametrize(
+    "deltas",
+    [
+        pytest.param([_delta(0), _delta(0), _delta(0, text="é")], id="text"),
+        pytest.param([_delta(0, "thinking"), _delta(0, "thinking", "b")], id="thoughts"),
+        pytest.param([_delta(0), _delta(0, text=""), _delta(0, text="b")], id="with one that says nothing"),
+    ],
+)
+@pytest.mark.parametrize("together", [True, False])
+def test_deltas_of_a_block_are_passed_on_between_a_start_and_an_end_of_ours(deltas: list[bytes], together: bool):
+    kind = "thinking" if b"thinking" in deltas[0] else "text"
+    wire = [_event("message_start", message={"seen": 1}), _block(0, kind), *deltas]
+    out = _relayed("anthropic", [b"".join(wire)] if together else wire)
+    before, _, behind = out.partition(b"".join(deltas))
+    assert behind and b"seen" not in before + behind
+    assert before.count(b"content_block_start") == 2  # the name of the event, and its type
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        pytest.param([_delta(0)], id="no block began"),
+        pytest.param([_block(1), _delta(1)], id="another number than ours"),
+        pytest.param([_block(0), _delta(0, text=1), _delta(0)[26:]], id="no text, and no name"),
+        pytest.param([_block(0, "thinking"), _delta(0)], id="another kind"),
+        pytest.param([_block(0), _delta(0).replace(b'"seen"', b'\ndata: "seen"')], id="several lines"),
+        pytest.param([_block(0), _delta("0")], id="another index"),
+        pytest.param([_block(0), _delta(0, "input_json"), _delta(0, "citations")], id="other deltas"),
+    ],
+)
+def test_deltas_that_do_not_fit_are_ours(wire: list[bytes]):
+    assert b"seen" not in _relayed("anthropic", wire)
+
+
+def test_a_block_behind_a_call_is_passed_on_where_its_number_is_ours():
+    arguments = _delta(1, "partial_json", "{}").replace(b"partial_json_delta", b"input_json_delta")
+    ended = _event("content_block_stop", index=1)
+    wire = [_block(0), _delta(0), STOP, CALL, arguments, ended, _block(2), _delta(2, text="b"), _delta(2, text="c")]
+    out = _relayed("anthropic", wire)
+    assert out.index(_delta(0)) < out.index(b"tool_use") < out.index(_delta(2, text="b") + _delta(2, text="c"))
+    reply = _read("anthropic", out)
+    assert (reply.text, [call.name for call in reply.calls]) == ("abc The end.", ["f"])
+
+
+def test_text_goes_on_in_our_block_where_the_upstream_begins_another():
+    out = _relayed("anthropic", [_block(0), _delta(0), STOP, _block(1), _delta(1, text="b"), _delta(1, text="c")])
+    assert out.count(b"seen") == 1
+    assert _read("anthropic", out).text == "abc The end."
+
+
 # ---- on the way
 
 
@@ -243,7 +312,7 @@ def test_an_answer_that_began_with_our_own_words_goes_on_with_them():
 def test_an_answer_goes_on_in_our_own_words_where_another_one_follows():
     encoder = _encoder("openai_chat")
     theirs = b'data: {"role":1}\n\n'
-    out = encoder.relay(quoted([A], theirs, 1, NAME)) + encoder.relay(quoted([C], b"others", 1, dict(NAME)))
+    out = encoder.relay(quoted([A], theirs, 1, NAME)) + encoder.relay(quoted([C], b"others", 1, {**NAME, "id": "up-2"}))
     assert out.startswith(theirs) and b"others" not in out
     assert b"up-1" in out and b"ours" not in out
 

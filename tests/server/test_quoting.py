@@ -204,6 +204,30 @@ def test_a_client_that_wants_an_array_gets_one():
     assert {each["modelVersion"] for each in json.loads(answer.body)} == {"m"}
 
 
+def _event(kind: str, rest: str) -> bytes:
+    return f'event: {kind}\ndata: {{"type":"{kind}", "mood" :"wet",{rest}}}\n\n'.encode()
+
+
+def test_deltas_of_a_message_come_as_their_bytes_inside_blocks_of_ours():
+    text = '"index":0,"delta":{"type":"text_delta", "text":"%s"}'
+    deltas = [_event("content_block_delta", text % said) for said in ("It rains, ", "it pours. ", "Über alles.")]
+    message = '"message":{"id":"up-1","model":"m-2026","usage":{"input_tokens":20,"output_tokens":1}}'
+    opening = _event("message_start", message) + _event(
+        "content_block_start", '"index":0,"content_block":{"type":"text"}'
+    )
+    stop = '"delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":10}'
+    end = _event("content_block_stop", '"index":0') + _event("message_delta", stop) + _event("message_stop", '"x":1')
+    asked = {"model": "m", "max_tokens": 99, "messages": [{"role": "user", "content": QUESTION}], "stream": True}
+    stream = Stream("anthropic", "/v1/messages", asked, [opening, *deltas], end)
+    for cut in (0, 7, 100_000):
+        answer, record = run(_answered(stream, cut=cut))
+        before, said, behind = answer.body.partition(b"".join(deltas))
+        assert said and b"mood" not in before + behind
+        assert b'"model":"m"' in before and b'"stop_reason":"end_turn"' in behind
+        usage = record["trace"]["attempts"][0]["usage"]
+        assert (usage["input_tokens"], usage["output_tokens"]) == (20, 10)
+
+
 def test_the_end_is_ours_and_calls_the_answer_as_its_beginning_does():
     answer, _ = run(_answered(CHAT))
     last = _events(answer.body[len(b"".join(CHAT.frames)) :])

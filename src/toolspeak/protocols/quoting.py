@@ -2,9 +2,9 @@
 
 A decoder that is asked to (`ReplyReader.quote`) hands out a `Quoted` batch: the events of a read, and the bytes that
 said them. Whoever carries the batch on looks at the events as ever; `after` tells whether they came through as they
-were. A `QuotingEncoder` then writes the bytes instead of its own. The two ends of a stream are always ours, and so is
-every event that says more than text: so the encoder takes the name of the answer from the upstream, or a stream made of
-both would have two. Above: codecs, `turn`, the server. Below: `common`, `framing`, `core.events`.
+were. A `QuotingEncoder` then writes the bytes instead of its own. The end of a stream is always ours, and so is every
+event that says more than text: so where events name the answer, the upstream's name is taken, or a stream made of both
+would have two. Above: codecs, `turn`, the server. Below: `common`, `framing`, `core.events`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from ..core.model import JSONObject
 from .common import holds_line_end
 from .framing import Template
 
-__all__ = ["Quoted", "Quotes", "QuotingEncoder", "never_quoted"]
+__all__ = ["Name", "NamingEncoder", "Quoted", "Quotes", "QuotingEncoder", "never_quoted", "quoted"]
 
-#: What an upstream calls its answer, in the words of its protocol: one object for all events of an answer.
+#: What a frame says besides its text that must fit what was said before, in the words of its protocol: how the answer
+#: is called, or which block of it this is. One object for all frames in a row that say the same.
 Name: TypeAlias = JSONObject
 
 #: How JSON may write an ASCII character that needs no escape: where one is written so, a secret could not be found.
@@ -84,11 +85,13 @@ class Quotes:
         self._refused = True
 
     def add(self, frame: bytes, name: Name) -> None:
-        """The frame that is read may be passed on like this. One that calls the answer otherwise is not."""
-        if not self._refused and _is_quotable(frame, self._never):
-            self._name = self._name or name
-            self._quotable = name == self._name
-            self._pass_on(frame)
+        """The frame that is read may be passed on like this: behind others of its batch, if its name is theirs."""
+        if self._refused or not _is_quotable(frame, self._never):
+            return
+        if name != self._name and not self._frames:
+            self._name = name
+        self._quotable = name == self._name
+        self._pass_on(frame)
 
     def learn(self, template: Template | None) -> None:
         """What follows may be like the frame that was read last, but for its text."""
@@ -137,42 +140,62 @@ class QuotingEncoder(ABC):
     """Writes one streamed answer, and passes on what can be."""
 
     def __init__(self) -> None:
-        #: What the upstream calls the answer, if that is its name here too; None while nothing was said, then empty.
-        self._quoted: Name | None = None
-        #: The same, once bytes were passed on.
+        #: The name under which bytes are passed on.
         self._flowing: Name | None = None
 
     def relay(self, batch: Sequence[Event]) -> bytes:
         """The bytes to send for a batch: its own, where it has some and they fit what was said before."""
         if type(batch) is not Quoted:
-            self._quoted = self._quoted or {}
+            self._meet({})
             return self.encode(batch)
         if batch.name is self._flowing and batch.covers == 1 == len(batch) and type(batch[0]) is TextDelta:
             return batch.wire  # nearly every read of a stream
-        if self._quoted is None:
-            self._quoted = batch.name
-            self._adopt(batch.name)
-        covers = batch.covers
-        if not covers or batch.name is not self._quoted:
+        self._meet(batch.name)
+        lead = self._fit(batch.name, batch.wire) if batch.covers else None
+        if lead is None:
             return self.encode(batch)
-        if covers > 1 or type(batch[0]) is OpaqueSeen:
-            for event in batch[:covers]:
-                if type(event) is OpaqueSeen:
-                    self.encode([event])  # for what it says about all that follows; the bytes say it themselves
-        sent = batch.wire if self._flowing else self._lead(batch.wire) + batch.wire
-        self._flowing = self._quoted
-        return sent if covers == len(batch) else sent + self.encode(batch[covers:])
+        self._flowing = batch.name
+        for event in batch[: batch.covers]:
+            if type(event) is OpaqueSeen:
+                self.encode([event])  # for what it says about all that follows; the bytes say it themselves
+        return lead + batch.wire + self.encode(batch[batch.covers :])
 
     @abstractmethod
     def encode(self, events: Sequence[Event], /) -> bytes:
         """The bytes to send for these events."""
 
     @abstractmethod
+    def _meet(self, name: Name) -> None:
+        """A batch comes, of which nothing is written yet. Where nothing is known of its bytes, its name is empty."""
+
+    @abstractmethod
+    def _fit(self, name: Name, wire: bytes) -> bytes | None:
+        """What must stand before bytes of this name; None where they cannot be passed on."""
+
+
+class NamingEncoder(QuotingEncoder):
+    """One whose events all say what the answer is called: it is called as its upstream does, or as we do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        #: None while nothing was said; empty: it is a name of ours.
+        self._theirs: Name | None = None
+
+    def _meet(self, name: Name) -> None:
+        if self._theirs is None:
+            self._theirs = name
+            if name:
+                self._adopt(name)
+
+    def _fit(self, name: Name, wire: bytes) -> bytes | None:
+        return self._lead(wire) if name == self._theirs else None
+
+    @abstractmethod
     def _adopt(self, name: Name) -> None:
         """Call the answer, of which nothing was said yet, as its upstream does."""
 
     def _lead(self, wire: bytes) -> bytes:
-        """What must stand before the first bytes that are passed on."""
+        """What must stand before these bytes."""
         return b""
 
 

@@ -29,6 +29,7 @@ from ...core.events import (
 from ...core.model import JSONObject, JSONValue, Opaque, Request, Usage, is_array, is_object
 from ...errors import NotKeptError, ToolspeakError
 from ..common import read_json, shorten, status_of, to_line, to_wire, without
+from ..quoting import Name, QuotingEncoder
 from .blocks import STOP, THINKING, USAGE, error_failure, error_type, is_block, stop_fields, usage_to_wire
 from .content import content_of, new_id, tool_use, usual_content
 from .estimate import estimated_input
@@ -69,10 +70,11 @@ class _Call:
         return whole
 
 
-class ReplyEncoder:
+class ReplyEncoder(QuotingEncoder):
     """Events to the server-sent events of the Messages API."""
 
     def __init__(self, request: Request, *, id: str, created: int, model: str) -> None:
+        super().__init__()
         self._id = id
         self._model = model
         self._request = request
@@ -105,6 +107,15 @@ class ReplyEncoder:
             elif not self._closed:
                 out.append(self._other(event))
         return b"".join(out)
+
+    def _meet(self, name: Name) -> None:
+        """Not used: only the first event, which is ours, names the message."""
+
+    def _fit(self, name: Name, wire: bytes) -> bytes | None:
+        """Deltas fit where the block that is open, or opens, has the number that the upstream gave to theirs."""
+        kind = name["type"]
+        number = self._next - 1 if kind == self._kind else self._next
+        return self._switch(kind) if name["index"] == number else None
 
     def close(self, extension: JSONObject | None = None) -> bytes:
         """The end of the open blocks and of the message. `extension` goes into the last event."""
@@ -151,7 +162,7 @@ class ReplyEncoder:
 
     def _fail(self, failure: Failure) -> bytes:
         self._closed = True
-        self._kind, self._text = "", b""
+        self._kind, self._text, self._flowing = "", b"", None
         return _frame("error", error=_error(failure))
 
     # ---------------------------------------------------------------------------------------------- blocks
@@ -182,7 +193,7 @@ class ReplyEncoder:
         """The end of the open text or thought."""
         if not self._kind:
             return b""
-        self._kind, self._text = "", b""
+        self._kind, self._text, self._flowing = "", b"", None
         return _frame("content_block_stop", index=self._next - 1)
 
     def _call(self, event: CallStart | CallArgs | CallEnd) -> bytes:

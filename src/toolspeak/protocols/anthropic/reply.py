@@ -25,7 +25,8 @@ from ...core.events import (
 )
 from ...core.model import JSONObject, JSONValue, Note, Opaque, is_array, is_object
 from ..common import MAX_CALLS, read_json, repair_json, shorten, to_wire, without
-from ..framing import Template
+from ..framing import Template, encode_sse
+from ..quoting import Quotes
 from ..reading import EventTemplate, Make, ReplyReader
 from .blocks import (
     CITATIONS,
@@ -53,6 +54,8 @@ _TEXTS = {
     "thinking_delta": ("thinking", b'"thinking":'),
     "input_json_delta": ("partial_json", b'"partial_json":'),
 }
+#: Kinds of blocks whose deltas are one text of the answer.
+_QUOTED = ("text", THINKING)
 _USE_KNOWN = ("type", "id", "name", "input")
 #: Who calls a tool unless it says otherwise.
 _DIRECT = {"type": "direct"}
@@ -117,6 +120,8 @@ class ReplyDecoder(ReplyReader):
         self._wire = event
         kind = event.type if isinstance(event.type, str) and event.type else name
         if kind == _DELTA and event.delta is not None:
+            if self._quotes is not None and name == event.type and b"\n" not in payload:
+                self._quote(self._quotes, event.index, event.delta, payload)
             self._delta(_key(event.index), event.delta, payload)
             return
         match kind:
@@ -148,6 +153,13 @@ class ReplyDecoder(ReplyReader):
             return None
         self._mended()
         return event
+
+    def _quote(self, quotes: Quotes, index: JSONValue, delta: WireDelta, payload: bytes) -> None:
+        """Pass a delta on as it is, if it is a text of the block that it names."""
+        block = self._blocks.get(index) if isinstance(index, int) else None
+        kind = block.kind if block is not None else ""
+        if kind in _QUOTED and delta.type == f"{kind}_delta" and isinstance(getattr(delta, kind), str):
+            quotes.add(encode_sse(payload, _DELTA), {"index": index, "type": kind})
 
     def _odd(self, name: str, payload: bytes) -> None:
         """An event that is no JSON object."""

@@ -29,7 +29,7 @@ from ...core.model import JSONObject, JSONValue, Opaque, Request, ToolCall, Usag
 from ...errors import ToolspeakError, UpstreamError
 from ..atomic import WholeCalls
 from ..common import read_json, shorten, status_of, to_line, to_wire, without
-from ..quoting import QuotingEncoder
+from ..quoting import NamingEncoder
 from . import wire as gemini_wire
 from .wire import error_failure, error_object, finish_word, usage_to_wire
 
@@ -147,7 +147,7 @@ def _is_plain(part: JSONObject) -> bool:
     return "text" in part and not without(part, "text", "thought")
 
 
-class ReplyEncoder(QuotingEncoder):
+class ReplyEncoder(NamingEncoder):
     """Events to the responses of a stream: server-sent events, or, for a client that did not ask for `alt=sse`, the
     elements of one array. This protocol has no place for `created`.
     """

@@ -29,7 +29,7 @@ from ...core.model import JSONObject, JSONValue, Opaque, Request, ToolCall, Usag
 from ...errors import ToolspeakError
 from ..atomic import WholeCalls
 from ..common import failure_from, read_json, shorten, status_of, to_line, to_wire
-from ..quoting import QuotingEncoder
+from ..quoting import NamingEncoder
 from .reply import IMAGES, TIMINGS
 
 __all__ = [
@@ -47,7 +47,7 @@ _encode = msgspec.json.Encoder().encode
 BROKEN = Failure("the turn ended in an error")
 
 
-class ReplyEncoder(QuotingEncoder):
+class ReplyEncoder(NamingEncoder):
     """Events to the lines of a stream. This protocol has no place for `id`."""
 
     def __init__(self, request: Request, *, id: str, created: int, model: str) -> None:

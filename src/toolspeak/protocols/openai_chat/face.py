@@ -27,7 +27,7 @@ from ...core.events import (
 from ...core.model import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_array, is_object
 from ..common import to_line, to_wire, without
 from ..openai_errors import error_of
-from ..quoting import QuotingEncoder
+from ..quoting import NamingEncoder
 from .chunks import ANSWER, CALL, CARRIED, LOGPROBS, OBJECT
 from .messages import REASONING_FIELDS
 from .request import LEGACY
@@ -48,7 +48,7 @@ class _Custom:
         self.fragments: list[str] = []
 
 
-class ReplyEncoder(QuotingEncoder):
+class ReplyEncoder(NamingEncoder):
     """Events to the server-sent events of chat completions."""
 
     def __init__(self, request: Request, *, id: str, created: int, model: str) -> None:
