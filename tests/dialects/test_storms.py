@@ -6,7 +6,7 @@ import pytest
 
 from tests.dialects.answers import by_character, tool
 from toolspeak import Reply, parse
-from toolspeak.dialects import marks, tag_calls, tag_stops
+from toolspeak.dialects import marks, tag_parameters, tag_stops
 
 pytestmark = pytest.mark.requirement("R-T12", "B8")
 
@@ -52,7 +52,7 @@ def test_tags_in_a_value_that_is_held_stay_in_it(value: str):
 def test_a_call_with_too_many_values_that_are_not_closed_is_given_up(
     values: int, verdict: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(tag_calls, "MAX_REPAIRS", 2)
+    monkeypatch.setattr(tag_parameters, "MAX_REPAIRS", 2)
     opened = "".join(f"<parameter=k{index}>v" for index in range(values))
     reply = read(f"<function=save><parameter=text>x</parameter>{opened}<parameter=z>v</parameter></function>")
     assert [each.verdict for each in reply.candidates] == [verdict]

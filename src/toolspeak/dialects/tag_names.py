@@ -1,6 +1,6 @@
 """What the tags of calls are called. Folded names, see `core.reading.markup`.
 
-Above: `tag_calls`, `tag_values`, `named_calls`, `block`, `marks`. Below: nothing. Only data.
+Above: `block`, `marks`, `named_calls` and everything about tags. Below: nothing. Only data.
 """
 
 from __future__ import annotations

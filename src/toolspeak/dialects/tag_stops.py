@@ -15,7 +15,7 @@ from typing import Literal
 from ..core.reading.markup import NAMESPACES, fold_name
 from ..core.reading.quotes import LOOKAHEAD
 from ..core.reading.runs import Search
-from .tag_names import CALL_ENDS, PARAMETER_TAGS
+from .tag_names import CALL_ENDS, CDATA, PARAMETER_TAGS
 
 __all__ = ["Stops"]
 
@@ -25,10 +25,11 @@ _PREFIXES = frozenset(prefix for prefix in NAMESPACES if prefix[0] != "|")
 #: What such names begin with.
 _BEGINNINGS = frozenset(name[:size] for name in _MEANT | _PREFIXES for size in range(1, len(name) + 1))
 
-_BARS = "[|｜]"
-#: What ends a name. It is only looked at, so that a pattern which reaches the end of the text needs more of it.
-_NAME_END = r"(?=[\s<>=/\"'“”{}()\[\],])"
-_SPELLINGS = {"_": "[_▁]", "-": r"\-"}
+#: What is no part of a name, and ends it. The end is only looked at: a pattern that reaches the end of the text
+#: needs more of it.
+_NO_NAME = r"\s<>=/\"'“”{}()\[\],"
+_NAME_END = f"(?=[{_NO_NAME}])"
+_SPELLINGS = {"_": "[_▁]"}
 
 
 def _names(names: frozenset[str], prefixes: frozenset[str]) -> str:
@@ -38,22 +39,22 @@ def _names(names: frozenset[str], prefixes: frozenset[str]) -> str:
     branches = [r"\Z", *([_NAME_END] if "" in names else [])]
     for char in sorted({name[0] for name in names | prefixes if name}):
         behind = (frozenset(each[1:] for each in kind if each.startswith(char)) for kind in (names, prefixes))
-        branches.append(_SPELLINGS.get(char, char) + _names(*behind))
+        branches.append(_SPELLINGS.get(char, re.escape(char)) + _names(*behind))
     return f"(?:{'|'.join(branches)})"
 
 
-#: Behind the bracket of a tag: a mark of bars, CDATA, a name that means something, or a closing tag, whose name is
-#: caught.
+#: Names between bars, of which any number is one: Kimi K3's marks, and DeepSeek's prefix.
+_BARRED = rf"[|｜]{{1,64}}+{_names(frozenset(), frozenset({'open', 'close', 'DSML'}))}"
+#: Behind the bracket of a tag: a name that means something, CDATA, or a closing tag, whose name is caught.
 _TAG = (
-    rf"(?:{_BARS}|!(?:\Z|\[)|{_names(_MEANT, _PREFIXES)}"
-    rf"|/(?:\Z|{_BARS}|\s|(\w[^\s<>=/\"'“”{{}}()\[\],]*+)))"
+    rf"(?:{_BARRED}|{_names(_MEANT, _PREFIXES | {CDATA[1:]})}"
+    rf"|/\s{{0,8}}+(?:\Z|{_BARRED}|([^|｜{_NO_NAME}][^{_NO_NAME}]*+)))"
 )
 #: The beginning of an entity, and MiniMax's noise.
 _OTHERS = r"(?<=&)#?\w{0,8}+\Z|(?<=\])(?:\Z|<(?:\Z|\]))"
 _SURROGATES = r"\ud800-\udfff"
 #: What may stand before the bracket of a tag on lines of its own, its first character included in what comes before.
 _BREAK = rf"(?:(?<=\n)|(?<=\r)(?:\n|(?=\Z)))[ \t]{{0,{LOOKAHEAD - 1}}}+(?:<|(?=\Z))"
-
 
 #: The three patterns begin with a set of characters, for the sake of speed.
 _PATTERNS = {

@@ -3,7 +3,7 @@
 A value that the schema wants as a string flows out as it comes; every other value is held until its tag
 closes and then read as a whole. Wrong and missing closers end a value where another tag makes clear that it
 is over. A call that is quoted in a value is part of it: its tags are counted, so that its closers are its own.
-Above: `tag_calls`. Below: `values`, `tag_names`, `tag_stops`, `bodies`, `core.reading.markup`, `core.reading.builder`.
+Above: `tag_parameters`. Below: `tag_stops`, `tag_names`, `values`, `bodies`, `core.reading`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Markup carries no types: what stands between two tags is text until the schema, an attribute or its own
 shape says otherwise. `value_of` decides; `tree` reads nested elements. Linear, bounded in depth. Above:
-`tag_calls`. Below: `core.reading.markup`, `core.lenient.text`.
+`tag_calls`, `tag_parameters`. Below: `core.reading.markup`, `core.lenient.text`.
 """
 
 from __future__ import annotations
