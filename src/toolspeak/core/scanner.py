@@ -186,7 +186,7 @@ class Scanner(Standing):
                     return found
             if buf[pos] in "{[":
                 return self._bracket(buf, pos, final)
-        end = self._next_mark(buf, pos)
+        end = self._next_mark(buf, pos, final)
         if end > pos:
             self._fresh = self._line_begins = False
             self._say(buf[pos:end])
@@ -202,23 +202,32 @@ class Scanner(Standing):
         self._say_blank(blank.group())
         return blank.end()
 
-    def _next_mark(self, buf: str, pos: int) -> int:
-        """Where the next thing stands that may be a mark. Tags that mean nothing are passed over."""
+    def _next_mark(self, buf: str, pos: int, final: bool) -> int:
+        """Where the next thing stands that may be a mark. Tags and brackets that mean nothing are passed over."""
         at = pos
         while True:
             place = self._find_place(buf, at)
             if place is None:
                 return len(buf)
             at = place.start()
-            if buf[at] != "<":
+            behind = at + 1 if buf[at] == "<" and self._is_dull_tag(buf, at) else self._behind_bracket(buf, at, final)
+            if behind == at:
                 return at
-            head = lex_head(buf, at)
-            if at + len(head) == len(buf):
-                return at
-            meaning = self._meaning(head)
-            if meaning is not None and not self._dull(meaning[0]):
-                return at
-            at += 1
+            at = behind
+
+    def _is_dull_tag(self, buf: str, at: int) -> bool:
+        head = lex_head(buf, at)
+        if at + len(head) == len(buf):
+            return False
+        meaning = self._meaning(head)
+        return meaning is None or self._dull(meaning[0])
+
+    def _behind_bracket(self, buf: str, at: int, final: bool) -> int:
+        """Behind a `>` that begins no mark, and the line break before it, if there is one; `at` when none is there."""
+        blank = _BLANK(buf, at)
+        bracket = at if blank is None else blank.end()
+        dull = buf.startswith(">", bracket) and self._table.literal(buf, bracket, final) == NONE
+        return bracket + 1 if dull else at
 
     def _dull(self, role: Role) -> bool:
         """Whether a tag of this meaning is plain text here."""

@@ -221,8 +221,8 @@ _TO, _TO_TOOL = ">>>", Opening("functionary", one_call=True)
 _RECIPIENT = re.compile(r">>>([A-Za-z_][\w.-]{0,127}+)\n").match
 _RECIPIENT_BEGUN = re.compile(r">{1,2}+|>>>(?:[A-Za-z_][\w.-]{0,127}+)?").fullmatch
 #: With a nonce, one or two words stand between the mark and the name.
-_SIGNED_RECIPIENT = re.compile(r">>>(?:\S{1,48}+ ){0,2}+([A-Za-z_][\w.-]{0,127}+)\n").match
-_SIGNED_RECIPIENT_BEGUN = re.compile(r">{1,2}+|>>>(?:\S{1,48}+ ){0,2}+\S{0,128}+").fullmatch
+_SIGNED_RECIPIENT = re.compile(r">>>(?!>)(?:\S{1,48}+ ){0,2}+([A-Za-z_][\w.-]{0,127}+)\n").match
+_SIGNED_RECIPIENT_BEGUN = re.compile(r">{1,2}+|>>>(?!>)(?:\S{1,48}+ ){0,2}+\S{0,128}+").fullmatch
 #: `Action` and the nonce, or a word in its place, up to the colon. `Action Input` is the next line of a call.
 _SIGNED_ACTION = re.compile(
     r"(?:\*\*)?Action(?:\*\*)?[ \t](?!Input\b)(?:(?:mark|nonce)[ \t]?[:=])?+[^\n:]{1,40}+:"

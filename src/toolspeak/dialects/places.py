@@ -14,14 +14,15 @@ __all__ = ["place_finder"]
 
 #: What may follow the first character of a mark. A bare object is `{`, a key and its colon; a bare list is `[` and such
 #: an object, or a Python call. Both count only behind white space; right behind a call the scanner looks itself.
-#: `>>>` is a mark only with a name, and perhaps a nonce, behind it that end their line.
+#: `>>>` is a mark only with a name, and perhaps a nonce, behind it that end their line;
+#: in a longer row of brackets it is the last three.
 _KEY = r"\s{0,64}+(?:\Z|[\"'“”]?+(?:\Z|[A-Za-z_]{1,16}+[\"'“”]?+\s{0,16}+(?:\Z|[:=])))"
 _REST = {
     "<": r"(?:[/A-Za-z_|｜]|\Z|!(?:--|-?\Z))",
     "`": r"(?:``|`?\Z)",
     "{": rf"(?:(?<=\s.)|(?<=\A.)){_KEY}",
     "[": rf"(?:(?<=\s.)|(?<=\A.))\s{{0,64}}+(?:\Z|\{{{_KEY}|[A-Za-z_][\w.-]{{0,127}}+(?:\Z|\())",
-    ">": r"(?:>?\Z|>>(?:\S{1,48}+ ){0,2}+\S{0,128}+(?:\n|\Z))",
+    ">": r"(?:>?\Z|>>(?!>)(?:\S{1,48}+ ){0,2}+\S{0,128}+(?:\n|\Z))",
 }
 _TILDES = r"~(?:~~|~?\Z)"
 #: A word at the start of a line that its arguments follow. Whether it names a tool is for the table to say.
