@@ -173,10 +173,11 @@ class Turn:
             actions = [action for event in batch for action in self._engine.feed(self.asked, event)]
         if not actions or self._held_since or not self.first_token:
             self._time(batch, actions)
+        if len(actions) == 1 and type(only := actions[0]) is Emit:
+            # Nearly every read of a stream. What the engine leaves as it was goes on with the bytes that said it.
+            return batch.after(only.events) if type(batch) is Quoted else only.events
         if type(batch) is Quoted and all(type(action) is Emit for action in actions):
             return batch.after([event for action in actions if type(action) is Emit for event in action.events])
-        if len(actions) == 1 and type(only := actions[0]) is Emit:
-            return only.events  # nearly every read of a stream
         self._actions.extend(actions)
         return []
 
