@@ -25,6 +25,7 @@ from ..protocols.quoting import QuotingEncoder
 from ..reach import Reached
 from ..turn import all_events, error_after
 from ..turn_maker import MadeTurn
+from ..upstreams.seam import QUOTES
 from .again import Repeats
 from .asgi import ClientGone, Headers, Receive, Scope, Send, error_headers, read_body, respond
 from .auth import NOBODY, Caller
@@ -298,9 +299,9 @@ class Exchange:
     async def _stream(self, made: MadeTurn, target: Target, request: Request, encoder: Encoder) -> None:
         self._encoder = encoder
         turn = made.turn
-        write = encoder.encode
-        if isinstance(encoder, QuotingEncoder) and self._passes(made, target, request):
-            write = encoder.relay
+        relay = encoder.relay if isinstance(encoder, QuotingEncoder) and self._passes(made, target, request) else None
+        QUOTES.set(relay is not None)
+        write = relay or encoder.encode
         ids: list[str] = []
         last: list[Event] = []
         batches = turn.batches()

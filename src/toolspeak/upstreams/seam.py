@@ -22,6 +22,7 @@ from ..errors import UpstreamError, UpstreamTimeout
 
 __all__ = [
     "DEADLINE",
+    "QUOTES",
     "SHORT_BODY",
     "Batch",
     "Batches",
@@ -37,6 +38,10 @@ __all__ = [
 
 #: When the caller of a turn stops waiting, by the clock of the event loop; infinite: never.
 DEADLINE: ContextVar[float] = ContextVar("toolspeak_deadline", default=math.inf)
+
+#: Whether the caller of a turn can pass on an answer as it was written, if that is in the protocol of its request: then
+#: batches carry their bytes (see `protocols.quoting`).
+QUOTES: ContextVar[bool] = ContextVar("toolspeak_quotes", default=False)
 
 #: The events of one read.
 Batch: TypeAlias = Sequence[Event]

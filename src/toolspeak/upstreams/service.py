@@ -20,7 +20,7 @@ from .codecs import codec, place_of
 from .connection import Timeouts
 from .refused import Refused, changed, note_of, refused_field
 from .retry import Budget, Retry, World, asked_wait, says_retry, wait_before
-from .seam import DEADLINE, Batches, cleaned, cleaned_batch, error_of, failure_of, shorten
+from .seam import DEADLINE, QUOTES, Batches, cleaned, cleaned_batch, error_of, failure_of, shorten
 
 __all__ = ["Service"]
 
@@ -151,8 +151,7 @@ class Service:
             if source.status >= 300:
                 refusal = await self._refused(source, piece)
             else:
-                # Who asks in other words than this service's gets its answer in these, too.
-                quotes = request.stream and request.protocol == self.protocol
+                quotes = QUOTES.get() and request.stream and request.protocol == self.protocol
                 answer = answer_from(source, piece, self._codec, request, self._clean, self._never if quotes else None)
                 return answer, await answer.first()
         except BaseException:
