@@ -11,6 +11,7 @@ from collections.abc import Callable
 __all__ = ["SHAPES"]
 
 _OPEN = '<tool_call>{"name":"write_file","arguments":{"path":"a.py","content":"'
+_VALUE = "<tool_call><function=write_file><parameter=content>"
 
 
 def _repeat(unit: str, before: str = "") -> Callable[[int], str]:
@@ -55,8 +56,20 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "tokens that begin an answer": _repeat("<s>"),
     "struck out text": _repeat("<s>a</s>"),
     "parameters opened and not closed": _repeat("<parameter=content>", "<tool_call><function=write_file>"),
-    "tags in a value": _repeat("<b>", "<tool_call><function=write_file><parameter=content>"),
-    "entities in a value": _repeat("&amp;", "<tool_call><function=write_file><parameter=content>"),
+    "tags in a value": _repeat("<b>", _VALUE),
+    "entities in a value": _repeat("&amp;", _VALUE),
     "reasoning opened and closed": _repeat("<think>a</think>"),
     "reasoning closed and never opened": _repeat("</think>"),
+    "recipients that are no tools, one per line": _repeat(">>>a\n"),
+    "brackets that close": _repeat(">"),
+    "lines that are quoted": _repeat("> > a\n"),
+    "half comments in a value": _repeat("<!", _VALUE),
+    "comments in a value": _repeat("\n<!--", _VALUE),
+    "half CDATA in a value": _repeat("<![", _VALUE),
+    "bars in a value": _repeat("<|", _VALUE),
+    "closing tags of nothing in a value": _repeat("</ ", _VALUE),
+    "half entities in a value": _repeat("&am", _VALUE),
+    "line breaks and brackets in a value": _repeat("\n<", _VALUE + "\n"),
+    "raw line breaks inside a string argument": _repeat("x\n", _OPEN),
+    "escaped characters inside a string argument": _repeat("\\u00e9", _OPEN),
 }

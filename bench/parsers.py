@@ -56,6 +56,18 @@ CODE = '''def total(prices: list[float], currency: str = "EUR") -> str:
 '''
 PROSE = "It was a bright cold day in April, and the clocks were striking thirteen, as they had done before. "
 ESCAPES = '{"a": "b\\\\c", "d": ["\\n", "e"]}\n'
+HTML = """<div class="card" id="c1"><h2>Title</h2>
+  <p>Some <b>bold</b> and <i>other</i> text, and a <a href="/x?a=1">link</a></p>
+  <ul><li>one</li><li>two</li></ul>
+</div>
+"""
+CPP = """template <typename T>
+std::vector<T> first(const std::vector<T>& all, int n) {
+    for (int i = 0; i < n && all[i] > 0; ++i) { out->push_back(all[i]); }
+    std::cout << "a" << n << std::endl;  // a<b
+}
+"""
+TEXTS = {"code": CODE, "prose": PROSE, "quotes and backslashes": ESCAPES, "HTML": HTML, "C++": CPP}
 
 #: CPU time for the whole call in 4-character chunks, measured once on another machine and quoted here:
 #: to be read as an order of magnitude, not as a ratio to the rows measured in this run.
@@ -155,13 +167,36 @@ def parser_table(budget: float) -> None:
     print('\n"about": every k-th chunk was measured and the time multiplied by k, to keep within the time budget.')
     print('"quoted": measured once elsewhere, not in this run.')
     per_chunk = {label: own[label].seconds / (len(bodies[label]) / CHUNK) * 1e6 for label in SIZES}
-    print("\ntoolspeak, µs per chunk: " + ", ".join(f"{value:.2f} at {label}" for label, value in per_chunk.items()))
-    others = {"prose": PROSE, "nothing but quotes and backslashes": ESCAPES}
-    size = SIZES["200 KB"]
-    shown = ", ".join(f"{scan_call(call_body(size, text))} for {name}" for name, text in others.items())
-    print(f"toolspeak, 200 KB of other text: {shown}\n")
+    print(
+        "\ntoolspeak, µs per chunk: "
+        + ", ".join(f"{value:.2f} at {label}" for label, value in per_chunk.items())
+        + "\n"
+    )
     goal("200 KB argument, ms of CPU", own["200 KB"].seconds * 1000, 100)
     goal("µs per chunk at 200 KB against 2 KB", per_chunk["200 KB"] / per_chunk["2 KB"], 1.3)
+
+
+def written(dialect: str, text: str, raw: bool) -> str:
+    """A call of 200 KB of `text`. `raw`: between tags as it is, as models write it, without entities."""
+    content = (text * (SIZES["200 KB"] // len(text) + 1))[: SIZES["200 KB"]]
+    call = ts.ToolCall("write_file", {"path": "a.py", "content": "@@" if raw else content})
+    rendered = ts.render_calls(dialect, [call])
+    return rendered.replace("@@", content) if raw else rendered
+
+
+def text_table() -> None:
+    """Other texts, in JSON and between tags, so that none is much dearer than code."""
+    print(f"\n## 200 KB of other texts, {CHUNK}-character chunks\n")
+    ways = {"in JSON": ("hermes", False), "between tags": ("qwen_xml", True), "with entities": ("qwen_xml", False)}
+    rows, dearest = [["text", *ways]], 0.0
+    for name, text in TEXTS.items():
+        chunks = [cut(written(dialect, text, raw), CHUNK) for dialect, raw in ways.values()]
+        times = [Time(min(scan(each) for _ in range(REPEATS))) for each in chunks]
+        dearest = max(dearest, *(time.seconds for time in times))
+        rows.append([name, *(f"{time} for {len(each):,} chunks" for time, each in zip(times, chunks, strict=True))])
+    table(rows)
+    print()
+    goal("dearest text, ms of CPU", dearest * 1000, 100)
 
 
 def dialect_table() -> None:
@@ -204,6 +239,7 @@ def main() -> None:
     arguments = parser.parse_args()
     print(f"Python {sys.version.split()[0]}\n")
     parser_table(arguments.budget)
+    text_table()
     dialect_table()
     hostile_table(arguments.hostile_size)
 

@@ -25,6 +25,7 @@ FILE = {
 }
 TOOLS = [{"name": "write_file", "parameters": FILE}, {"name": "f"}]
 OPEN = '<tool_call>{"name":"write_file","arguments":{"path":"a.py","content":"'
+VALUE = "<tool_call><function=write_file><parameter=content>"
 
 
 def repeat(unit: str, before: str = "") -> Callable[[int], str]:
@@ -67,7 +68,7 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "thinking, opened again and again": repeat("<think>"),
     "thinking, opened and closed": repeat("<think>a</think>"),
     "thinking that ends where none began": repeat("</think>"),
-    "unclosed tag values": repeat("<b>", "<tool_call><function=write_file><parameter=content>"),
+    "unclosed tag values": repeat("<b>", VALUE),
     "unclosed parameters": repeat("<parameter=content>", "<tool_call><function=write_file>"),
     "unclosed tags with quotes": repeat('<invoke name="', ""),
     "angles": repeat("<"),
@@ -82,7 +83,7 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "weak calls one behind the other": repeat('```json\n{"name": "f"}\n```\n'),
     "space behind a weak call": repeat(" .", '```json\n{"name": "f"}\n```\n'),
     "blank lines": repeat("\n \n"),
-    "entities": repeat("&amp;", "<tool_call><function=write_file><parameter=content>"),
+    "entities": repeat("&amp;", VALUE),
     "minimax noise": repeat("]<]minimax"),
     "calls and tokens that end a turn": repeat('<tool_call>{"name": "f", "arguments": {}}</tool_call><|im_end|>'),
     "tokens that end a turn": repeat("<|im_end|>"),
@@ -90,6 +91,23 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "struck out text": repeat("<s>a</s>"),
     "line breaks before an observation": repeat("\n", 'Action: f\nAction Input: {"a": 1'),
     "keys and values": repeat('"a": "b", ', '<tool_call>{"name":"write_file","arguments":{'),
+    "recipients that are no tools, one a line": repeat(">>>a\n"),
+    "brackets that close": repeat(">"),
+    "lines that are quoted": repeat("> > a\n"),
+    "half comments in a value": repeat("<!", VALUE),
+    "comments in a value": repeat("\n<!--", VALUE),
+    "half CDATA in a value": repeat("<![", VALUE),
+    "CDATA in a value": repeat("<![CDATA[]]>", VALUE),
+    "bars in a value": repeat("<|", VALUE),
+    "closing tags of nothing in a value": repeat("</ ", VALUE),
+    "closing tags of all names in a value": lambda size: VALUE + "".join(f"</a{at}>" for at in range(size // 9)),
+    "half entities in a value": repeat("&am", VALUE),
+    "HTML in a value": repeat('<p class="a">b &amp; <i>c</i></p>\n', VALUE + "\n"),
+    "HTML in a value that is held": repeat('<p class="a">b</p>\n', "<tool_call><function=write_file><parameter=other>"),
+    "line breaks and brackets in a value": repeat("\n<", VALUE + "\n"),
+    "raw line breaks in a string": repeat("x\n", OPEN),
+    "escaped characters in a string": repeat("\\u00e9", OPEN),
+    "halves of escaped pairs in a string": repeat("\\ud83d", OPEN),
     "nulls": repeat('"lines": null, ', '<tool_call>{"name":"write_file","arguments":{'),
 }
 

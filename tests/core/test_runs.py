@@ -161,9 +161,15 @@ def test_a_chunk_in_which_nothing_stops_a_strict_run_is_passed_on_whole(chunk: s
 
 def markup(index: int | None = 0, room: int = 1000) -> tuple[MarkupRun, list[str]]:
     kept: list[str] = []
-    stops = re.compile(r"<(?:b|\Z)|&\w{0,4}\Z|[\ud800-\udfff]").search
+    stops = re.compile(r"<(?:b|\Z|/(\w+))|&\w{0,4}\Z|[\ud800-\udfff]").search
     grow = [].append
-    return MarkupRun(stops, kept.append, index, lambda text, found: (None, 0, False), unescape, room, grow), kept
+
+    def resolve(text: str, found: re.Match[str]) -> re.Match[str] | None:
+        return found if found[1] == "b" else stops(text, found.end())
+
+    return MarkupRun(
+        stops, resolve, kept.append, index, lambda text, found: (None, 0, False), unescape, room, grow
+    ), kept
 
 
 def test_text_between_tags_is_decoded_and_escaped():
@@ -180,6 +186,17 @@ def test_what_is_found_at_the_end_waits():
     assert (run.rest, run.over) == ("<", False)
     assert (run.feed("b"), run.over, run.rest) == ([], False, "<b")
     assert (run.feed("x"), run.over, run.end()) == ([], True, "<bx")
+
+
+def test_what_is_caught_may_turn_out_to_mean_nothing():
+    run, _ = markup()
+    assert [fragments(run.feed(chunk)) for chunk in ("a</c>", "</c", "></c><", "</b")] == [
+        ["a</c>"],
+        ["</c"],
+        ["></c>"],
+        ["<"],
+    ]
+    assert (run.rest, run.feed(">"), run.over) == ("</b", [], True)
 
 
 def test_a_run_between_tags_has_only_so_much_room():

@@ -51,16 +51,14 @@ _TAG = (
     rf"|/\s{{0,8}}+(?:\Z|{_BARRED}|([^|｜{_NO_NAME}][^{_NO_NAME}]*+)))"
 )
 #: The beginning of an entity, and MiniMax's noise.
-_OTHERS = r"(?<=&)#?\w{0,8}+\Z|(?<=\])(?:\Z|<(?:\Z|\]))"
-_SURROGATES = r"\ud800-\udfff"
-#: What may stand before the bracket of a tag on lines of its own, its first character included in what comes before.
-_BREAK = rf"(?:(?<=\n)|(?<=\r)(?:\n|(?=\Z)))[ \t]{{0,{LOOKAHEAD - 1}}}+(?:<|(?=\Z))"
-
-#: The three patterns begin with a set of characters, for the sake of speed.
+_OTHERS = r"&#?\w{0,8}+\Z|\](?:\Z|<(?:\Z|\]))"
+#: Spaces at the start of a line, and a tag behind them.
+_INDENTED = rf"[ \t]{{0,{LOOKAHEAD - 1}}}+(?:\Z|<{_TAG})"
+#: Each alternative begins with a character of its own, or the pattern with a set of them, for the sake of speed.
 _PATTERNS = {
-    "held": rf"[<{_SURROGATES}](?:(?<=<){_TAG}|(?<!<))",
-    "inline": rf"[<&\]{_SURROGATES}](?:(?<=<){_TAG}|{_OTHERS}|(?<![<&\]]))",
-    "lines": rf"[<&\]\r\n{_SURROGATES}](?:(?:(?<=<)|{_BREAK}){_TAG}|{_OTHERS}|(?<![<&\]\r\n]))",
+    "held": rf"[<\ud800-\udfff](?:(?<=<){_TAG}|(?<!<))",
+    "inline": rf"<{_TAG}|{_OTHERS}",
+    "lines": rf"<{_TAG}|{_OTHERS}|\n{_INDENTED}|\r(?:\Z|\n{_INDENTED})",
 }
 #: So many different names in one value are remembered; a text with more is made up.
 _MAX_PASSED = 1024
@@ -80,20 +78,25 @@ class Stops:
     """
 
     def __init__(self, kind: Literal["held", "inline", "lines"], *own: str) -> None:
-        self._search = _pattern(kind)
+        self.pattern = _pattern(kind)  # finds every closing tag, too
         self._own = tuple(filter(None, own))
         self._passed: set[str] = set()  # names of closing tags that mean nothing here: they come again and again
         self._begun: set[str] = set()  # and what no name that means something begins with
 
     def search(self, text: str, pos: int = 0) -> re.Match[str] | None:
-        """The next place at or behind `pos`. Closing tags that mean nothing here are passed by."""
-        found = self._search(text, pos)
+        """The next place at or behind `pos` that must be looked at."""
+        found = self.pattern(text, pos)
+        return found if found is None or found.lastindex is None else self.resolve(text, found)
+
+    def resolve(self, text: str, found: re.Match[str] | None) -> re.Match[str] | None:
+        """What was found, or what comes behind it: closing tags that mean nothing here are passed by."""
         while found is not None and found.lastindex is not None:
             end = found.end()
             passed = self._passed if end < len(text) else self._begun
-            if found[1] not in passed and self._means(found[1], passed):
+            name: str = found[found.lastindex]
+            if name not in passed and self._means(name, passed):
                 return found
-            found = self._search(text, end)
+            found = self.pattern(text, end)
         return found
 
     def _means(self, written: str, passed: set[str]) -> bool:

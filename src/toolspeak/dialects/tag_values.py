@@ -76,7 +76,7 @@ class TagValue(Steps):
         self._own_line = False
         self._quoted: Counter[str] = Counter()  # tags of quoted calls that are still open
         self._quoted_calls = 0  # how many of them carry a call
-        self._stops = Stops("held", closer, place.own).search
+        self._stops = Stops("held", closer, place.own)
         self._coded = False  # an entity stood in the value
         self._text: list[str] = []
         self._sink: list[str] | None = None  # takes what is said, while a run reads
@@ -88,7 +88,7 @@ class TagValue(Steps):
     def run(self, room: int, grow: Callable[[int], None]) -> Run | None:
         """The shortcut through the value, for `room` characters at most."""
         if self._phase == self._hold:
-            return Run(self._stops, self._text.append, self._read_held, room, grow, silent=True)
+            return Run(self._stops.search, self._text.append, self._read_held, room, grow, silent=True)
         builder = self._place.builder
         arguments = builder.arguments
         if self._phase != self._flow or arguments is None:
@@ -106,7 +106,8 @@ class TagValue(Steps):
                 keep(fragment)
             return (CallArgs(index, fragment) if live and fragment else None), end, waits
 
-        return MarkupRun(self._stops, keep, index if live else None, read, self._decoded, room, grow)
+        stops, spoken = self._stops, index if live else None
+        return MarkupRun(stops.pattern, stops.resolve, keep, spoken, read, self._decoded, room, grow)
 
     def _read_flowing(self, text: str, pos: int) -> tuple[int, bool]:
         """Say as much of a chunk as belongs to the value: how much that is, and whether the rest needs more text."""
@@ -122,7 +123,7 @@ class TagValue(Steps):
                 new = self._INTERRUPTS[char](self, text, pos, False)
             if new < 0:
                 return pos, new == MORE
-            pos = first_at(self._stops, text, new)
+            pos = first_at(self._stops.search, text, new)
             self._say(self._decoded(text[new:pos]), pos)
         return pos, False
 
@@ -131,7 +132,7 @@ class TagValue(Steps):
         pos, end, new = found.start(), len(text), 0
         while pos < end and new >= 0:
             new = self._pass_tag(text, pos)
-            pos = pos if new < 0 else first_at(self._stops, text, new)
+            pos = pos if new < 0 else first_at(self._stops.search, text, new)
         self._text.append(text[:pos])
         return None, pos, new == MORE
 
@@ -221,7 +222,7 @@ class TagValue(Steps):
             return pos
         self._own_line = rest.startswith(("\n", "\r\n"))
         lines = self._own_line or self._place.markup
-        self._stops = Stops("lines" if lines else "inline", self._closer, self._place.own).search
+        self._stops = Stops("lines" if lines else "inline", self._closer, self._place.own)
         self._begin_string()
         return at + (0 if not self._own_line else 2 if rest[0] == "\r" else 1)
 
@@ -251,7 +252,7 @@ class TagValue(Steps):
         return decoded
 
     def _flow(self, buf: str, pos: int, final: bool) -> int:
-        end = first_at(self._stops, buf, pos)
+        end = first_at(self._stops.search, buf, pos)
         if end > pos:
             return self._say(self._decoded(buf[pos:end]), end)
         return self._INTERRUPTS[buf[pos]](self, buf, pos, final)
@@ -327,7 +328,7 @@ class TagValue(Steps):
     # ---- a value that is held
 
     def _hold(self, buf: str, pos: int, final: bool) -> int:
-        end = first_at(self._stops, buf, pos)
+        end = first_at(self._stops.search, buf, pos)
         if end > pos:
             self._text.append(buf[pos:end])
             return end

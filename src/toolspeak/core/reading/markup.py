@@ -50,8 +50,6 @@ NAMESPACES = ("antml:", "minimax:", "mm:", "seed:", "steptml:", "tool:", "|DSML|
 _NAMESPACE = re.compile(f"(?:{'|'.join(map(re.escape, NAMESPACES))})(?=[\\w|])").match
 _FOLD = str.maketrans({"｜": "|", "▁": "_", "＜": "<", "＞": ">"})
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
-#: The ampersand comes last: what it makes up is not decoded again.
-_NAMED = [(f"&{name};", _ENTITIES[name]) for name in ("lt", "gt", "quot", "apos", "amp")]
 _ENTITY = re.compile(r"&(?:(lt|gt|amp|quot|apos)|#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6}));").sub
 
 #: Kimi K3 writes `<|open|>name attributes<|sep|>` for a tag.
@@ -182,9 +180,9 @@ def unescape(text: str) -> str:
         return text
     if "&#" in text:
         return _ENTITY(_entity, text)
-    for entity, char in _NAMED:
-        text = text.replace(entity, char)
-    return text
+    # The ampersand comes last: what it makes up is not decoded again.
+    text = text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&apos;", "'")
+    return text.replace("&amp;", "&")
 
 
 def _entity(match: re.Match[str]) -> str:

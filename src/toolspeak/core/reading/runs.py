@@ -86,17 +86,23 @@ class Run:
         return self.rest
 
 
+#: What may mean something between tags.
+_MARKUP: Search = re.compile(r"[<&\]\r\n\ud800-\udfff]").search
+
+
 class MarkupRun(Run):
     """Through text between tags, which is decoded and escaped on its way.
 
-    What `stops` finds at the very end of a text waits for more of it.
+    `find` tells where it must be looked at. What it catches in a group is looked up: `resolve` says whether it counts,
+    or what comes next that does. What is found at the very end of a text waits for more of it.
     """
 
-    __slots__ = ("_decode", "_index", "_keep_piece")
+    __slots__ = ("_decode", "_find", "_index", "_keep_piece", "_resolve")
 
     def __init__(
         self,
-        stops: Search,
+        find: Search,
+        resolve: Callable[[str, re.Match[str]], re.Match[str] | None],
         keep: Callable[[str], None],
         index: int | None,
         read: Read,
@@ -109,14 +115,18 @@ class MarkupRun(Run):
             keep(fragment)
             return None if index is None else CallArgs(index, fragment)
 
-        super().__init__(stops, pass_on, read, room, grow, index is None)
+        super().__init__(_MARKUP, pass_on, read, room, grow, index is None)
+        self._find = find
+        self._resolve = resolve
         self._keep_piece = keep
         self._index = index
         self._decode = decode
 
     def feed(self, chunk: str) -> list[Event]:
         text = self.rest + chunk
-        found = self.stops(text)
+        found = self._find(text)
+        if found is not None and found.lastindex is not None:
+            found = self._resolve(text, found)
         if found is None:
             end = len(text)
         elif found.end() == len(text):
@@ -124,7 +134,7 @@ class MarkupRun(Run):
         else:
             return self._look(text, found)
         left = self.left - end
-        if left < 0 or not end:
+        if left < 0 or not end or (not text.isascii() and has_surrogate(text)):
             return self._stop(text) if end else self._wait(text)
         self.left = left
         if found is None:
