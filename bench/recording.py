@@ -35,7 +35,7 @@ from toolspeak.server.recording.recorder import Recorder
 from toolspeak.server.wire import CarefulProtocol
 from toolspeak.state import MemoryState
 
-REQUESTS, RUNS, GOAL = 200, 24, 0.05
+REQUESTS, RUNS, GOAL = 300, 20, 0.05
 TOOL = {
     "name": "tool",
     "description": "Does a thing.",
