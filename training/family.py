@@ -3,9 +3,11 @@
 A family file is text. `## domain` begins a group of related families. A family begins with `== name | other name`, goes
 on with `@ description | other description`, and has a line for each parameter, `key other_name : kind ! description`
 (`?` instead of `!`: optional; `a.b` is a member of the object `a`). Lines with `>` are requests with slots; `[a=1]` at
-their end fixes a value that is said without a slot, `{a!}` says a value as it is called, and `\\n` breaks the line. A line
-`~ head :: fragment` can ask for several calls at once. Lines with `-` are near misses: what somebody asks beside this tool,
-and the tool cannot do. A file `*.more` names families again and has more requests for them.
+their end fixes a value that is said without a slot, `{a!}` says a value as it is called, `{a~}` says another value of its
+kind that is not called, `{a.2.b}` belongs to the second entry of a list of objects, and `\\n` breaks the line. Lines with
+`>>` are asked for one call only: their values are never counted up. A line `~ head :: fragment` can ask for several calls at
+once. Lines with `-` are near misses: what somebody asks beside this tool, and the tool cannot do. A file `*.more` names
+families again and has more requests for them.
 
 `Family.offer` draws a concrete tool from it, `Offer.ask` a request for one call, `Offer.ask_several` one for several.
 Above: `scenes`. Below: `several`, `values`, `wording`.
@@ -13,6 +15,7 @@ Above: `scenes`. Below: `several`, `values`, `wording`.
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 import re
@@ -24,11 +27,13 @@ from typing import NamedTuple
 from toolspeak.core.model import JSONObject, JSONValue, Tool, ToolCall
 
 from .pools import WORDS
-from .several import SLOT, several
+from .several import SLOT, UNMEANT, several
 from .values import Drawn, Kind, kind, list_of
 from .wording import misspelled, sentence
 
 FOLDER = Path(__file__).parent / "families"
+#: Files that came after all others, whatever their names: which families are held out hangs on the order.
+_LATER = "inhouse_"
 _FIXED = re.compile(r"\s*\[(\w+=.*)\]$")
 _DEFAULT = re.compile(r"Default is '?([^'.]+(?:\.\d+)?)'?\.$")
 #: Tools that could be used for nearly anything: they stand in no list of which nothing fits.
@@ -97,6 +102,8 @@ class Family(NamedTuple):
     requests: tuple[str, ...]
     joint: tuple[str, str] | None
     misses: tuple[str, ...] = ()
+    #: Those of the requests that ask for one call and are never asked several times over.
+    alone: frozenset[str] = frozenset()
 
     @property
     def key(self) -> str:
@@ -248,8 +255,10 @@ class Offer:
 
     def template(self, rng: random.Random) -> tuple[str, JSONObject]:
         """A short request with slots, and values that it fixes: nobody strings stories together."""
-        short = [each for each in self.family.requests if len(each) <= _SHORT and "\n" not in each]
-        return _split(rng.choice(short or self.family.requests))
+        family = self.family
+        able = [each for each in family.requests if each not in family.alone] or family.requests
+        short = [each for each in able if len(each) <= _SHORT and "\n" not in each]
+        return _split(rng.choice(short or able))
 
     @property
     def joint(self) -> tuple[str, str] | None:
@@ -296,13 +305,15 @@ class Offer:
         return ToolCall(call.name, self._ordered(arguments))
 
     def _param(self, key: str) -> Param:
-        outer, _, inner = key.partition(".")
+        outer, *inner = key.split(".")
         param = self.family.params[outer]
         if outer == self._plural and param.kind is not None:
             one = param.kind
             items = {**one.schema, "enum": list(one.options)} if one.options else one.schema
             return param._replace(kind=list_of(Kind(one.draw, items), 1, 4))
-        return param.members[inner] if inner else param
+        for name in inner:
+            param = param if name.isdigit() else param.members[name]
+        return param
 
     def fill(self, text: str, fixed: JSONObject, rng: random.Random, drawn: dict[str, Drawn]) -> tuple[str, ToolCall]:
         """The text with values in its slots, and the call that goes with it; `drawn` values are kept."""
@@ -316,21 +327,19 @@ class Offer:
         for key, each in used.items():
             if f"{{{key}!}}" in text:
                 used[key] = found[key] = Drawn(each.value, _plainly(each.value))
+        meant = [*(each.value for each in used.values()), *fixed.values()]
+        text = UNMEANT.sub(lambda slot: _said(_unlike(self._param(slot.group(1)).kind, meant, rng), slot), text)
         said = SLOT.sub(lambda slot: _said(used[slot.group(1)], slot), text)
-        arguments: JSONObject = {
-            self._names[key]: [value] if key == self._plural else value for key, value in fixed.items()
-        }
+        told: JSONObject = copy.deepcopy(
+            {key: [value] if key == self._plural else value for key, value in fixed.items()}
+        )
         for key, each in used.items():
-            outer, _, inner = key.partition(".")
-            if not inner:
-                arguments[self._names[key]] = self._value(key, each)
-                continue
-            holder = arguments.setdefault(self._names[outer], {})
-            holder[inner] = each.value
-        for key, param in self.family.params.items():
-            name = self._names[key]
-            if param.many and name in arguments:
-                arguments[name] = [arguments[name]]
+            *outer, last = key.split(".")
+            holder = told
+            for name in outer:
+                holder = holder.setdefault(name, {})
+            holder[last] = each.value if outer else self._value(key, each)
+        arguments = {self._names[key]: _arranged(self.family.params[key], each) for key, each in told.items()}
         return said, ToolCall(self.tool.name, self._ordered(arguments))
 
     def _value(self, key: str, drawn: Drawn) -> JSONValue:
@@ -404,6 +413,25 @@ def _said(drawn: Drawn, slot: re.Match[str]) -> str:
     )
 
 
+def _arranged(param: Param, told: JSONValue) -> JSONValue:
+    """An object with its members in their order; in a list of objects, what has no number belongs to the first."""
+    if param.kind is not None:
+        return told
+    entry = param._replace(many=False)
+    if isinstance(told, list):
+        return [_arranged(entry, each) for each in told]
+    assert isinstance(told, dict)
+    one: JSONObject = {name: _arranged(each, told[name]) for name, each in param.members.items() if name in told}
+    return [one, *(_arranged(entry, told[at]) for at in told if at.isdigit())] if param.many else one
+
+
+def _unlike(kind_: Kind | None, meant: list[object], rng: random.Random) -> Drawn:
+    """A value that is said and not meant, such as the one that is corrected in the same breath."""
+    assert kind_ is not None
+    drawn = [kind_.draw(rng) for _ in range(20)]
+    return next((each for each in drawn if each.value not in meant), drawn[0])
+
+
 def _fresh(kind_: Kind, key: str, found: dict[str, Drawn], rng: random.Random) -> Drawn:
     """A value; two texts of one request are not the same."""
     for _ in range(8):
@@ -440,19 +468,21 @@ def _split(request: str) -> tuple[str, JSONObject]:
 
 def families(folder: Path = FOLDER) -> list[Family]:
     """All families of a folder. Files whose names come later may be added without a change of what is held out."""
-    found = [family for file in sorted(folder.glob("*.txt")) for family in _read_file(file.read_text(encoding="utf-8"))]
+    files = sorted(folder.glob("*.txt"), key=lambda file: (file.name.startswith(_LATER), file.name))
+    found = [family for file in files for family in _read_file(file.read_text(encoding="utf-8"))]
     misses: dict[str, tuple[str, ...]] = {}
     for file in sorted(folder.glob("*.tsv")):
         rows = (line.split("\t") for line in file.read_text(encoding="utf-8").splitlines() if line)
         misses |= {key: tuple(told.split("|")) for key, told in rows}
-    requests: dict[str, tuple[str, ...]] = {}
+    added: dict[str, list[Family]] = {}
     for file in sorted(folder.glob("*.more")):  # families by their names, with nothing but more requests for them
         for more in _read_file(file.read_text(encoding="utf-8")):
-            requests[more.key] = (*requests.get(more.key, ()), *more.requests)
+            added.setdefault(more.key, []).append(more)
     return [
         family._replace(
             misses=(*family.misses, *misses.get(family.key, ())),
-            requests=(*family.requests, *requests.get(family.key, ())),
+            requests=tuple(each for one in (family, *added.get(family.key, ())) for each in one.requests),
+            alone=family.alone.union(*(more.alone for more in added.get(family.key, ()))),
         )
         for family in found
     ]
@@ -476,12 +506,15 @@ def _family(domain: str, block: list[str]) -> Family:
     abouts: tuple[str, ...] = ()
     joint: tuple[str, str] | None = None
     misses: list[str] = []
+    alone: set[str] = set()
     for line in block[1:]:
         mark, rest = line[:2], line[2:].strip()
         if mark == "@ ":
             abouts = tuple(each.strip() for each in rest.split(" | "))
-        elif mark == "> ":
+        elif mark in ("> ", ">>"):
             requests.append(rest.replace("\\n", "\n"))
+            if mark == ">>":
+                alone.add(requests[-1])
         elif mark == "~ ":
             head, _, fragment = rest.partition(" :: ")
             joint = (head, fragment)
@@ -490,7 +523,7 @@ def _family(domain: str, block: list[str]) -> Family:
         else:
             _param_line(line, params)
     names = tuple(each.strip() for each in block[0][3:].split(" | "))
-    return Family(domain, names, abouts, params, tuple(requests), joint, tuple(misses))
+    return Family(domain, names, abouts, params, tuple(requests), joint, tuple(misses), frozenset(alone))
 
 
 def _param_line(line: str, params: dict[str, Param]) -> None:
@@ -498,10 +531,8 @@ def _param_line(line: str, params: dict[str, Param]) -> None:
     at = min(place for mark in (" ! ", " ? ") if (place := right.find(mark)) >= 0)
     spec, required, about = right[:at].strip(), right[at + 1] == "!", right[at + 3 :].strip()
     names = tuple(left.split())
-    outer, _, inner = names[0].partition(".")
-    if inner:
-        params[outer].members[inner] = Param((inner,), kind(spec), required, about)
-    elif spec.startswith("object"):
-        params[outer] = Param(names, None, required, about, spec.endswith("[]"), {})
-    else:
-        params[outer] = Param(names, kind(spec), required, about)
+    *outer, key = names[0].split(".")
+    for name in outer:
+        params = params[name].members
+    shape = None if spec.startswith("object") else kind(spec)
+    params[key] = Param((key, *names[1:]), shape, required, about, spec.endswith("[]"), {})

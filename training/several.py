@@ -17,6 +17,8 @@ from .values import Drawn, Kind, listed
 from .wording import ASKING, sentence, strung
 
 SLOT = re.compile(r"\{([\w.]+)!?\}")
+#: Where a value is said that the call does not hold.
+UNMEANT = re.compile(r"\{([\w.]+)~\}")
 #: Kinds of values that cannot be counted up in a sentence.
 _WHOLE = frozenset(("list", "bool", "matrix", "sentence", "review", "expr", "sql"))
 Asked = tuple[str, list[ToolCall]]

@@ -1,7 +1,7 @@
 """Draws the values of slots: each is a pair of what a call must hold and how a person says it.
 
 A percentage is said as "5%" and called with 0.05; a date is said as "3 May 2024" and called with 2024-05-03. A kind of
-value is named in the family files as `num(1,60)`, `pick(a|b)`, `list(city,2,4)`. Above: `family`, `compose`, `seal`.
+value is named in the family files as `num(1,60)`, `pick(a|b)`, `list(city,2,4)`, `day(%d.%m.%Y)`. Above: `family`, `compose`, `seal`.
 Below: `pools`. Everything takes the generator of chance as an argument, so that a seed decides all.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from datetime import date
 from typing import NamedTuple
 
 from . import pools
@@ -104,6 +105,37 @@ def _probability(rng: random.Random) -> Drawn:
     value = rng.choice([0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.75, 0.8, 0.9])
     said = rng.choice([_plain(value), _plain(value), f"{int(value * 100)}%", f"{int(value * 100)} percent"])
     return Drawn(value, said)
+
+
+def _day(form: str) -> Callable[[random.Random], Drawn]:
+    """A date that is called in a form of its own."""
+
+    def draw(rng: random.Random) -> Drawn:
+        drawn = _date(rng)
+        return Drawn(date.fromisoformat(str(drawn.value)).strftime(form), drawn.said)
+
+    return draw
+
+
+def _moment(rng: random.Random) -> Drawn:
+    day, clock = _date(rng), _time(rng)
+    said = rng.choice(["{0} at {1}", "{0}, {1}", "{1} on {0}"]).format(day.said, clock.said)
+    return Drawn(f"{day.value}T{clock.value}:00", said)
+
+
+def _month_of_year(rng: random.Random) -> Drawn:
+    year, month = rng.randint(2021, 2027), rng.randint(1, 12)
+    value, name = f"{year}-{month:02}", pools.MONTHS[month - 1]
+    return Drawn(
+        value, rng.choice([value, f"{name} {year}", f"{name} {year}", f"{name[:3]} {year}", f"{month:02}/{year}"])
+    )
+
+
+def _cents(rng: random.Random) -> Drawn:
+    """An amount of money that is called in its smallest unit."""
+    value = rng.choice([rng.randint(1, 900) * 100, rng.randint(100, 99999), rng.randint(2, 200) * 50])
+    whole = value % 100 == 0 and rng.random() < 0.7
+    return Drawn(value, str(value // 100) if whole else f"{value / 100:.2f}")
 
 
 def _date(rng: random.Random) -> Drawn:
@@ -356,6 +388,9 @@ _DRAWS: dict[str, tuple[Callable[[random.Random], Drawn], dict[str, JSON]]] = {
     "prob": (_probability, _NUMBER),
     "date": (_date, _STRING),
     "time": (_time, _STRING),
+    "moment": (_moment, _STRING),
+    "yearmonth": (_month_of_year, _STRING),
+    "cents": (_cents, _INTEGER),
     "durations": (_duration, _INTEGER),
     "freq": (_frequency, _INTEGER),
     "uscity": (_us_city, _STRING),
@@ -446,6 +481,8 @@ def kind(spec: str) -> Kind:
     if name == "list":
         inner, low, high = body.rsplit(",", 2)
         return list_of(kind(inner), int(low), int(high))
+    if name == "day":
+        return Kind(_day(body), dict(_STRING), name=name)
     if name in ("int", "big"):
         low, high = (int(each) for each in body.split(","))
         return Kind((_integer if name == "int" else _big)(low, high), dict(_INTEGER), name=name)

@@ -11,7 +11,11 @@ from collections.abc import Iterable
 
 #: Words that begin a question.
 ASKING = frozenset("What What's How When Which Who Where Is Does Do Can Are".split())
-_SLOT = re.compile(r"(\{[\w.]+!?\})")
+#: Words that begin a sentence which tells something: nobody says "please" before it.
+_TELLING = frozenset(
+    "I I'm I've I'd We We're We've My Our The There This That It It's They He She You Your Sorry Hi Hello Hey".split()
+)
+_SLOT = re.compile(r"(\{[\w.]+[!~]?\})")
 _POLITE = (
     "Please ", "Hey, ", "Could you please ", "I need you to ", "Hi! ", "Can you ", "Quick question: ", "Help me: ", "ok so ",
     "Hello, would you ", "Kindly ", "Next, ", "Now ", "I want you to ", "Your task: ", "Do this: ", "yo, ", "Let's ",
@@ -55,7 +59,7 @@ def sentence(text: str, rng: random.Random) -> str:
     roll = rng.random()
     if roll < 0.08:
         text = text[:1].lower() + text[1:].rstrip(".?")
-    elif roll < 0.16 and text.split()[0] not in ASKING:
+    elif roll < 0.16 and text.split()[0].rstrip(",!") not in ASKING | _TELLING:
         text = rng.choice(_POLITE) + text[:1].lower() + text[1:]
     elif roll < 0.25:
         text = f"{rng.choice(_CONTEXT)} {text}"
