@@ -33,7 +33,9 @@ def test_tags_of_no_meaning_stay_text_however_many_of_them_are_remembered(most: 
 
 
 @pytest.mark.parametrize("most", [0, 2, 1024])
-@pytest.mark.parametrize("value", ["<a><b><c></a><a><b>", "\n<a\n<b></a>\n<a>\n", "]<a>&lt;<b></b>]<"])
+@pytest.mark.parametrize(
+    "value", ["<a><b><c></a><a><b>", "\n<a\n<b></a>\n<a>\n", "]<a>&lt;<b></b>]<", "</par&lt;</a&lt;b></a&lt;b>"]
+)
 def test_tags_in_a_value_stay_in_it_however_many_of_them_are_remembered(
     value: str, most: int, monkeypatch: pytest.MonkeyPatch
 ):

@@ -91,12 +91,11 @@ class Stops:
     def resolve(self, text: str, found: re.Match[str] | None) -> re.Match[str] | None:
         """What was found, or what comes behind it: closing tags that mean nothing here are passed by."""
         while found is not None and found.lastindex is not None:
-            end = found.end()
-            passed = self._passed if end < len(text) else self._begun
+            passed = self._passed if found.end() < len(text) else self._begun
             name: str = found[found.lastindex]
             if name not in passed and self._means(name, passed):
                 return found
-            found = self.pattern(text, end)
+            found = self.pattern(text, found.start(found.lastindex))  # an entity may stand in the name
         return found
 
     def _means(self, written: str, passed: set[str]) -> bool:
