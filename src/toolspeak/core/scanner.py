@@ -210,20 +210,22 @@ class Scanner(Standing):
             if place is None:
                 return len(buf)
             at = place.start()
-            behind = at + 1 if buf[at] == "<" and self._is_dull_tag(buf, at) else self._behind_bracket(buf, at, final)
+            if buf[at] == "<":
+                head = lex_head(buf, at)
+                if at + len(head) == len(buf):
+                    return at
+                meaning = self._meaning(head)
+                behind = at if meaning is not None and not self._dull(meaning[0]) else at + 1
+            else:
+                behind = self._behind_bracket(buf, at, final)
             if behind == at:
                 return at
             at = behind
 
-    def _is_dull_tag(self, buf: str, at: int) -> bool:
-        head = lex_head(buf, at)
-        if at + len(head) == len(buf):
-            return False
-        meaning = self._meaning(head)
-        return meaning is None or self._dull(meaning[0])
-
     def _behind_bracket(self, buf: str, at: int, final: bool) -> int:
         """Behind a `>` that begins no mark, and the line break before it, if there is one; `at` when none is there."""
+        if buf[at] not in "\n>":
+            return at
         blank = _BLANK(buf, at)
         bracket = at if blank is None else blank.end()
         dull = buf.startswith(">", bracket) and self._table.literal(buf, bracket, final) == NONE

@@ -164,6 +164,8 @@ _strict = cast("Callable[..., re.Match[str]]", re.compile(_STRICT).match)
 #: What may still become such content.
 _HALF = rf"\\u[dD][89abAB]{_HEX}{{2}}(?:\\(?:u(?:[dD](?:[c-fC-F]{_HEX}?)?)?)?)?"
 _BEGUN = re.compile(rf",{_SPACE}{{0,64}}|\\(?:u{_HEX}{{0,3}})?|{_HALF}").fullmatch
+#: And what of that is nearly always there.
+_OFTEN_BEGUN = frozenset({"\\", ",", ", "})
 #: What in a chunk may be more than that: a quote, a comma that may stand before one, an escape that is none or hides a
 #: quote or a backslash, and what must be escaped. It begins with a set of characters, for the sake of speed.
 _STOPS: Search = re.compile(
@@ -204,7 +206,7 @@ class StrictRun(Run):
             self.rest = ""
         else:
             self.rest = rest = text[end:]
-            if rest != "\\" and _BEGUN(rest) is None:
+            if rest not in _OFTEN_BEGUN and _BEGUN(rest) is None:
                 return self._look_behind(text, end)
             text = text[:end]
         left = self.left - end
