@@ -6,8 +6,9 @@ on with `@ description | other description`, and has a line for each parameter, 
 their end fixes a value that is said without a slot, `{a!}` says a value as it is called, `{a~}` says another value of its
 kind that is not called, `{a.2.b}` belongs to the second entry of a list of objects, and `\\n` breaks the line. Lines with
 `>>` are asked for one call only: their values are never counted up. A line `~ head :: fragment` can ask for several calls at
-once. Lines with `-` are near misses: what somebody asks beside this tool, and the tool cannot do. A file `*.more` names
-families again and has more requests for them.
+once; where its slots are those of one list of objects, it asks for one call with an entry for each. Lines with `-` are near
+misses: what somebody asks beside this tool, and the tool cannot do. A file `*.more` names families again and has more
+requests for them.
 
 `Family.offer` draws a concrete tool from it, `Offer.ask` a request for one call, `Offer.ask_several` one for several.
 Above: `scenes`. Below: `several`, `values`, `wording`.
@@ -27,7 +28,7 @@ from typing import NamedTuple
 from toolspeak.core.model import JSONObject, JSONValue, Tool, ToolCall
 
 from .pools import WORDS
-from .several import SLOT, UNMEANT, several
+from .several import SLOT, UNMEANT, enumerated, several
 from .values import Drawn, Kind, kind, list_of
 from .wording import misspelled, sentence
 
@@ -239,6 +240,8 @@ class Offer:
         if rng.random() < _SPELLED_OUT:
             return self._spelled_out(rng)
         if joint is not None and rng.random() < 0.2:
+            if self._gathering:
+                return self._gathered(joint, rng, rng.choice([1, 2, 2, 3, 4]))
             text, fixed = f"{joint[0]} {joint[1]}", {}
         else:
             text, fixed = _split(rng.choice(self.family.requests))
@@ -251,7 +254,23 @@ class Offer:
         if self._plural:
             said, call = self.ask(rng)
             return said, [call]
+        if self._gathering and self.family.joint is not None and rng.random() < 0.6:
+            said, call = self._gathered(self.family.joint, rng, count)
+            return said, [call]
         return several(self, rng, count)
+
+    @property
+    def _gathering(self) -> str:
+        """The list of objects whose entries the fragments tell; empty, where each fragment is a call."""
+        told = {key.partition(".")[0] for key in SLOT.findall(self.family.joint[1])} if self.family.joint else set()
+        name = told.pop() if len(told) == 1 else ""
+        return name if name and self.family.params[name].many else ""
+
+    def _gathered(self, joint: tuple[str, str], rng: random.Random, count: int) -> tuple[str, ToolCall]:
+        """One call for a head and so many fragments, each of which is an entry of its list."""
+        name = self._gathering
+        fragments = [joint[1].replace(f"{{{name}.", f"{{{name}.{at}.") for at in range(2, count + 1)]
+        return self.fill(enumerated(joint[0], [joint[1], *fragments], rng), {}, rng, {})
 
     def template(self, rng: random.Random) -> tuple[str, JSONObject]:
         """A short request with slots, and values that it fixes: nobody strings stories together."""
@@ -263,7 +282,7 @@ class Offer:
     @property
     def joint(self) -> tuple[str, str] | None:
         """How several calls begin to be asked for, and how each of them is told."""
-        return self.family.joint
+        return None if self._gathering else self.family.joint
 
     def label(self, key: str, rng: random.Random) -> str:
         """What a parameter may be called by a person."""

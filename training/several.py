@@ -77,7 +77,9 @@ def _fragments(tool: Asking, rng: random.Random, count: int) -> Asked | None:
     head, _ = tool.fill(opening, {}, rng, shared)
     slots = SLOT.findall(fragment)
     if len(slots) > 1 and rng.random() < 0.3:  # all but one value, or only one, is the same in all fragments
-        kept = rng.sample(slots, rng.choice([1, len(slots) - 1]))
+        # Where a list alone differs, one call could have taken it all.
+        lists = [key for key in slots if "." in key or ((kind := tool.kind_of(key)) and kind.name == "list")]
+        kept = lists[:1] or rng.sample(slots, rng.choice([1, len(slots) - 1]))
         for key in kept:
             if (kind := tool.kind_of(key)) is not None:
                 shared.setdefault(key, kind.draw(rng))
@@ -86,10 +88,11 @@ def _fragments(tool: Asking, rng: random.Random, count: int) -> Asked | None:
         if len(told) < count:
             said, call = tool.fill(fragment, {}, rng, dict(shared))
             told[said] = tool.merged(shared, call)
-    return _enumerated(head, list(told), rng), list(told.values())
+    return enumerated(head, list(told), rng), list(told.values())
 
 
-def _enumerated(head: str, fragments: list[str], rng: random.Random) -> str:
+def enumerated(head: str, fragments: list[str], rng: random.Random) -> str:
+    """A head and what belongs to it, as one request."""
     if len(fragments) > 1 and rng.random() < 0.15:
         mark = rng.choice(["- ", "* ", "", "• "])
         return f"{head.rstrip(':')}:\n" + "\n".join(mark + each for each in fragments)

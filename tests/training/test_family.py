@@ -67,6 +67,16 @@ def test_a_value_that_is_taken_back_is_said_and_not_called(goods: Family, seed: 
     assert lines[0]["count"] == 1
 
 
+def test_fragments_that_tell_entries_of_a_list_are_one_call(goods: Family):
+    rng = random.Random(2)
+    family = goods._replace(requests=goods.requests[:1], joint=("Order:", "{lines.count} times {lines.article}"))
+    asked = [family.offer(rng, Style()).ask_several(rng, 3) for _ in range(60)]
+    gathered = [calls for said, calls in asked if said.count("times") == 3 and len(calls) == 1]
+    assert gathered
+    assert all(len(next(iter(each.values()))) == 3 for (call,) in gathered if len(each := call.arguments) == 1)
+    assert not [said for said, calls in asked if said.startswith("Order:") and len(calls) > 1]
+
+
 def test_a_list_that_is_fixed_is_called_as_it_stands(goods: Family):
     _, lines, _ = asked(goods, 3, 0)
     assert lines == [{"article": "bolt", "count": 1}, {"article": "nut", "count": 1}]
