@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+from urllib.request import Request as UrlRequest
+from urllib.request import urlopen
 
 import pytest
 
@@ -19,7 +22,7 @@ from toolspeak.core.events import Finish, TextDelta
 from toolspeak.core.model import Message, Options, Request, TextPart
 from toolspeak.core.schema import ArgumentSchema
 from toolspeak.errors import ConfigError, UpstreamError, UsageError
-from toolspeak.upstreams.embedded import ADAPTER, EmbeddedUpstream, recipe_for, threads_for
+from toolspeak.upstreams.embedded import ADAPTER, EmbeddedUpstream, leaning, recipe_for, threads_for
 from toolspeak.upstreams.embedded_child import Recipe
 from toolspeak.upstreams.weights import DEFAULT, obtain
 
@@ -74,9 +77,16 @@ def lives(pid: int) -> bool:
 # ---- what to run
 
 
-@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 1), (3, 1), (4, 2), (8, 4), (64, 8)])
-def test_half_of_the_cores_are_left_to_others(cores: int, threads: int):
-    assert threads_for(cores) == threads
+@pytest.mark.parametrize(("cores", "answer", "prompt"), [(1, 1, 1), (2, 1, 2), (3, 1, 3), (8, 4, 8), (64, 8, 8)])
+def test_half_of_the_cores_write_answers_and_all_read_prompts(cores: int, answer: int, prompt: int):
+    assert threads_for(cores) == (answer, prompt)
+
+
+def test_no_call_is_made_less_likely_only_where_a_grammar_holds_the_answer_and_the_client_does_not_weigh_tokens():
+    held = Options(grammar={"grammar": "root ::= [a-z]+"})
+    weighed = Options(grammar=held.grammar, extra={"logit_bias": {"5": 1}})
+    asked = [leaning(Request("m", (), options=options)).options for options in (held, weighed, Options())]
+    assert asked == [Options(grammar={**held.grammar, "logit_bias": [[77, -2.0]]}), weighed, Options()]
 
 
 def test_a_model_is_the_one_that_comes_along_a_file_or_a_name_at_the_hub(tmp_path: Path):
@@ -220,6 +230,25 @@ def test_a_file_that_is_no_adapter_is_told(weights: Path, tmp_path: Path):
         upstream = EmbeddedUpstream(recipe_for("", adapter=str(broken)), lambda: weights)
         with pytest.raises(UpstreamError, match="did not start"):
             await upstream.start()
+        await upstream.close()
+
+    asyncio.run(talk())
+
+
+def test_the_token_that_says_no_call_is_the_closing_bracket_of_the_default_model(weights: Path):
+    recipe = recipe_for("")
+
+    async def talk() -> None:
+        upstream = EmbeddedUpstream(recipe, lambda: weights)
+        service = await upstream.start()
+        url, headers = service.base_url.removesuffix("/v1") + "/detokenize", {"Authorization": f"Bearer {recipe.key}"}
+        biased = leaning(Request("m", (), options=Options(grammar={"grammar": "root ::= [a-z]+"}))).options.grammar
+        tokens = [token for token, _ in cast("list[list[float]]", biased["logit_bias"])]
+        body = json.dumps({"tokens": tokens}).encode()
+        answer = await asyncio.to_thread(
+            urlopen, UrlRequest(url, body, {**headers, "Content-Type": "application/json"})
+        )
+        assert json.load(answer) == {"content": "]"}
         await upstream.close()
 
     asyncio.run(talk())

@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import aclosing, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -33,6 +34,7 @@ __all__ = [
     "ADAPTER",
     "NO_ADAPTER",
     "EmbeddedUpstream",
+    "Threads",
     "kept_weights",
     "leaning",
     "need_runtime",
@@ -55,14 +57,23 @@ _CHILD = "toolspeak.upstreams.embedded_child"
 ADAPTER = Path(__file__).parent.parent / "adapters" / "smollm2-135m-tools.gguf"
 #: In place of an adapter's file: the model as it is.
 NO_ADAPTER = "none"
-#: The token `]` of the default model, by which a list of calls ends before it has begun, and how much less likely it is made:
-#: with its adapter the model declines too readily. Chosen on data that it was not trained on: `training/README.md`.
+#: The token `]` of the default model, by which a list of calls ends before it has begun, and how much less likely it is
+#: made: with its adapter the model declines too readily. Chosen on data it was not trained on: `training/README.md`.
 _NO_CALLS, _AGAINST = 77, 2.0
 
 
-def threads_for(cores: int) -> int:
-    """How many threads to use: half of the cores, since threads that wait for each other on busy cores collapse."""
-    return max(1, min(_MOST_THREADS, cores // 2))
+class Threads(NamedTuple):
+    """How many threads work at a time."""
+
+    #: Token by token they wait for each other a thousand times a second, and collapse on busy cores.
+    answer: int
+    #: A prompt is read hundreds of tokens at once: they rarely wait, and it is what the first token waits for.
+    prompt: int
+
+
+def threads_for(cores: int) -> Threads:
+    """Half of the cores to write an answer, all of them to read a prompt."""
+    return Threads(max(1, min(_MOST_THREADS, cores // 2)), max(1, min(_MOST_THREADS, cores)))
 
 
 def _cores() -> int:
@@ -91,12 +102,14 @@ def recipe_for(model: str, adapter: str = "", context: int = 0) -> Recipe:
         ConfigError: there is no such file.
     """
     known = Recipe()
+    threads = threads_for(_cores())
     made = Recipe(
         name=Path(model).stem if model else DEFAULT.name,
         adapter=_adapter(model, adapter),
         context=context or known.context,
         parallel=_PARALLEL,
-        threads=threads_for(_cores()),
+        threads=threads.answer,
+        prompt_threads=threads.prompt,
         key=secrets.token_urlsafe(24),
     )
     if model in ("", DEFAULT.name):
