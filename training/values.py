@@ -58,6 +58,14 @@ def _integer(low: int, high: int) -> Callable[[random.Random], Drawn]:
     return draw
 
 
+def _number_as_name(low: int, high: int) -> Callable[[random.Random], Drawn]:
+    def draw(rng: random.Random) -> Drawn:
+        value = rng.randint(low, high)
+        return Drawn(value, str(value))
+
+    return draw
+
+
 def _big(low: int, high: int) -> Callable[[random.Random], Drawn]:
     def draw(rng: random.Random) -> Drawn:
         value = rng.randint(low, high)
@@ -483,6 +491,9 @@ def kind(spec: str) -> Kind:
         return list_of(kind(inner), int(low), int(high))
     if name == "day":
         return Kind(_day(body), dict(_STRING), name=name)
+    if name == "id":  # a number that is a name: nobody rounds it or says it in words
+        low, high = (int(each) for each in body.split(","))
+        return Kind(_number_as_name(low, high), dict(_INTEGER), name=name)
     if name in ("int", "big"):
         low, high = (int(each) for each in body.split(","))
         return Kind((_integer if name == "int" else _big)(low, high), dict(_INTEGER), name=name)
