@@ -247,7 +247,7 @@ class Offer:
             text, fixed = _split(rng.choice(self.family.requests))
         # What is fixed stands in the text as it is called.
         said, call = self.fill(text if fixed else misspelled(text, rng), fixed, rng, {})
-        return sentence(said, rng), call
+        return sentence(said, rng, text.startswith("{")), call
 
     def ask_several(self, rng: random.Random, count: int) -> tuple[str, list[ToolCall]]:
         """A request that takes so many calls of this tool; one, where the tool takes a list of what is asked for."""

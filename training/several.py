@@ -100,7 +100,7 @@ def enumerated(head: str, fragments: list[str], rng: random.Random) -> str:
     between = rng.choice([", ", ", ", *chained])
     last = rng.choice([" and ", " and ", ", and ", " and also ", " as well as ", "; and ", ", and then "])
     body = f"{between.join(fragments[:-1])}{last}{fragments[-1]}" if len(fragments) > 1 else fragments[0]
-    return sentence(f"{head} {body}" + ("?" if head.split(maxsplit=1)[0] in ASKING else "."), rng)
+    return sentence(f"{head} {body}" + ("?" if head.split(maxsplit=1)[0] in ASKING else "."), rng, head.startswith("{"))
 
 
 def _varying(tool: Asking, text: str) -> list[str]:
@@ -139,7 +139,9 @@ def _one_varies(tool: Asking, rng: random.Random, count: int) -> Asked | None:
     values = _draws(tool, key, rng, count)
     shared = {key: _counted(values, rng)}
     said, _ = tool.fill(text, fixed, rng, shared)
-    return sentence(said, rng), [tool.fill(text, fixed, rng, {**shared, key: each})[1] for each in values]
+    return sentence(said, rng, text.startswith("{")), [
+        tool.fill(text, fixed, rng, {**shared, key: each})[1] for each in values
+    ]
 
 
 def _in_step(tool: Asking, rng: random.Random, count: int) -> Asked | None:
@@ -159,7 +161,7 @@ def _in_step(tool: Asking, rng: random.Random, count: int) -> Asked | None:
         tool.fill(text, fixed, rng, {**shared, **{key: values[at] for key, values in columns.items()}})[1]
         for at in range(count)
     ]
-    return sentence(_respectively(said, rng), rng), calls
+    return sentence(_respectively(said, rng), rng, text.startswith("{")), calls
 
 
 def _respectively(said: str, rng: random.Random) -> str:
@@ -205,7 +207,8 @@ def _once_more(tool: Asking, rng: random.Random, count: int) -> Asked | None:
     label = tool.label(key, rng)
     more = [rng.choice(_AGAIN).format(label, each.said.rstrip(".?!")) for each in others]
     calls = [call, *(tool.fill(text, fixed, rng, {**shared, key: each})[1] for each in others)]
-    return sentence(" ".join([said if said[-1:] in ".?!" else f"{said}.", *more]), rng), calls
+    told = " ".join([said if said[-1:] in ".?!" else f"{said}.", *more])
+    return sentence(told, rng, text.startswith("{")), calls
 
 
 _FORMS: tuple[Callable[[Asking, random.Random, int], Asked | None], ...] = (

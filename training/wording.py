@@ -51,12 +51,14 @@ _AFTER = (
 )  # fmt: skip
 
 
-def sentence(text: str, rng: random.Random) -> str:
-    """A request as people type it."""
+def sentence(text: str, rng: random.Random, value_first: bool = False) -> str:
+    """A request as people type it. Where a value comes first, its letters stay as they are."""
     if not text.isascii() and rng.random() < 0.8:  # most likely another language
         return text
-    text = text[:1].upper() + text[1:]
+    text = text if value_first else text[:1].upper() + text[1:]
     roll = rng.random()
+    if value_first and roll < 0.16:
+        return text.rstrip(".?") if roll < 0.08 else text
     if roll < 0.08:
         text = text[:1].lower() + text[1:].rstrip(".?")
     elif roll < 0.16 and text.split()[0].rstrip(",!") not in ASKING | _TELLING:
@@ -105,17 +107,27 @@ def _slip(text: str, rng: random.Random) -> str:
     return " ".join(words)
 
 
+def _coded(text: str) -> bool:
+    """Whether the first word is no word but a name or a code, to judge by its signs."""
+    first = text.split(" ", 1)[0].rstrip(",.:;?!'\"")
+    return not first.isalpha() or not first[1:].islower()
+
+
+def _lowered(text: str) -> str:
+    return text if _coded(text) else text[:1].lower() + text[1:]
+
+
 def strung(parts: Iterable[str], rng: random.Random) -> str:
     """Several requests as one."""
     bare = [each.rstrip(". ") for each in parts]
-    upper = [each[:1].upper() + each[1:] for each in bare]
-    lower = [bare[0], *(each[:1].lower() + each[1:] for each in bare[1:])]
+    upper = [each if _coded(each) else each[:1].upper() + each[1:] for each in bare]
+    lower = [bare[0], *(_lowered(each) for each in bare[1:])]
     ended = [each if each.endswith(("?", "!")) else f"{each}." for each in upper]
     return rng.choice(
         [
             " ".join(ended),
-            " ".join([ended[0], *(f"Also, {each[:1].lower()}{each[1:]}" for each in ended[1:])]),
-            " ".join([ended[0], *(f"Then {each[:1].lower()}{each[1:]}" for each in ended[1:])]),
+            " ".join([ended[0], *(f"Also, {_lowered(each)}" for each in ended[1:])]),
+            " ".join([ended[0], *(f"Then {_lowered(each)}" for each in ended[1:])]),
             " and ".join(each.rstrip("?") for each in lower) + ("?" if bare[-1].endswith("?") else "."),
             "\n".join(f"{at}. {each}" for at, each in enumerate(ended, 1)),
             ", ".join(each.rstrip("?") for each in lower[:-1])

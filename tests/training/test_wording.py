@@ -100,3 +100,10 @@ def test_near_misses_are_answered_in_words():
     assert len(near) > 20
     assert all(not scene.answer.calls and scene.answer.text for scene in near)
     assert any(scene.what == "listed" and len(scene.answer.calls) == 1 for scene in found)
+
+
+def test_a_value_at_the_beginning_keeps_its_letters():
+    rng = random.Random(6)
+    assert all("lM90AA: window seat" in sentence("lM90AA: window seat", rng, True) for _ in range(200))
+    told = [strung(["restart web-7", "T-4490: Ravi drives", "web-8 needs a restart"], rng) for _ in range(100)]
+    assert all("T-4490: Ravi" in each and "web-8 needs" in each for each in told)
