@@ -77,9 +77,9 @@ def lives(pid: int) -> bool:
 # ---- what to run
 
 
-@pytest.mark.parametrize(("cores", "answer", "prompt"), [(1, 1, 1), (2, 1, 2), (3, 1, 3), (8, 4, 8), (64, 8, 8)])
-def test_half_of_the_cores_write_answers_and_all_read_prompts(cores: int, answer: int, prompt: int):
-    assert threads_for(cores) == (answer, prompt)
+@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 1), (3, 1), (4, 2), (8, 4), (64, 8)])
+def test_half_of_the_cores_are_left_to_others(cores: int, threads: int):
+    assert threads_for(cores) == threads
 
 
 def test_no_call_is_made_less_likely_only_where_a_grammar_holds_the_answer_and_the_client_does_not_weigh_tokens():

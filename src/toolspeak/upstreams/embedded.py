@@ -16,7 +16,6 @@ import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import aclosing, suppress
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -34,7 +33,6 @@ __all__ = [
     "ADAPTER",
     "NO_ADAPTER",
     "EmbeddedUpstream",
-    "Threads",
     "kept_weights",
     "leaning",
     "need_runtime",
@@ -62,18 +60,12 @@ NO_ADAPTER = "none"
 _NO_CALLS, _AGAINST = 77, 2.0
 
 
-class Threads(NamedTuple):
-    """How many threads work at a time."""
+def threads_for(cores: int) -> int:
+    """How many threads to use: half of the cores, since threads that wait for each other on busy cores collapse.
 
-    #: Token by token they wait for each other a thousand times a second, and collapse on busy cores.
-    answer: int
-    #: A prompt is read hundreds of tokens at once: they rarely wait, and it is what the first token waits for.
-    prompt: int
-
-
-def threads_for(cores: int) -> Threads:
-    """Half of the cores to write an answer, all of them to read a prompt."""
-    return Threads(max(1, min(_MOST_THREADS, cores // 2)), max(1, min(_MOST_THREADS, cores)))
+    Also to read a prompt, for which all cores would do: llama.cpp takes as many to write two answers at once.
+    """
+    return max(1, min(_MOST_THREADS, cores // 2))
 
 
 def _cores() -> int:
@@ -102,14 +94,12 @@ def recipe_for(model: str, adapter: str = "", context: int = 0) -> Recipe:
         ConfigError: there is no such file.
     """
     known = Recipe()
-    threads = threads_for(_cores())
     made = Recipe(
         name=Path(model).stem if model else DEFAULT.name,
         adapter=_adapter(model, adapter),
         context=context or known.context,
         parallel=_PARALLEL,
-        threads=threads.answer,
-        prompt_threads=threads.prompt,
+        threads=threads_for(_cores()),
         key=secrets.token_urlsafe(24),
     )
     if model in ("", DEFAULT.name):

@@ -30,9 +30,7 @@ class Recipe(msgspec.Struct, frozen=True):
     context: int = 4096
     #: Answers at the same time; more wait, in their order.
     parallel: int = 1
-    #: Threads that write an answer, and that read a prompt.
     threads: int = 1
-    prompt_threads: int = 1
     #: The longest answer, in tokens, where the request sets no limit: a small model may not find its end.
     longest: int = 1024
     #: Who knows this may ask.
@@ -83,7 +81,7 @@ def _server(recipe: Recipe) -> _Server:
     params.n_parallel = recipe.parallel
     params.n_predict = recipe.longest
     params.cpuparams.n_threads = recipe.threads
-    params.cpuparams_batch.n_threads = recipe.prompt_threads
+    params.cpuparams_batch.n_threads = recipe.threads
     params.warmup = False
     params.verbosity = -1
     if recipe.adapter:
