@@ -79,6 +79,9 @@ OURS: dict[str, tuple[bytes, ...]] = {
         _chat({"content": "H"}, object="something"),
         _chat({}, choices=[{"index": 0, "delta": {"content": "I"}, "finish_reason": "stop"}]),
         _chat({"content": "J"}).replace(b"seen", "\u2028".encode()),
+        _chat({"content": "K"}, id=""),
+        _chat({"content": "L"}, model=""),
+        _chat({"content": "M"}).replace(b'"delta"', b'"delta": {"tool_calls": []}, "delta"'),
         b": a comment\n\n",
     ),
     "ollama": (
@@ -86,11 +89,14 @@ OURS: dict[str, tuple[bytes, ...]] = {
         _line(_said("B") | {"images": ["C"]}),
         _line({"content": "D"}),
         _line(_said("E"), done=True),
+        _line(_said("F"), model=""),
+        _line(_said("G")).replace(b'"message"', b'"message": {}, "message"'),
     ),
     "gemini": (
         _response({"text": "A"}, safetyRatings=[1]),
         _response({"text": "B", "more": 1}),
         _response({"text": "C"}, index=1),
+        _response({"text": "D"}).replace(b"up-1", b""),
     ),
 }
 CODECS: dict[str, Any] = {"openai_chat": openai_chat, "ollama": ollama, "gemini": gemini, "anthropic": anthropic}
@@ -161,6 +167,71 @@ def test_frames_that_hold_a_secret_are_not_passed_on():
     for written in ("sk-secret", "sk-se\\u0063ret", "a\\/b"):
         frame = _chat({"content": "a"}).replace(b"seen", written.encode())
         assert (frame in _relayed("openai_chat", [_chat(_said("")), frame])) == ("sk" not in written)
+
+
+def _padded(text: str, padding: str) -> bytes:
+    return _chat({"content": text}, obfuscation=padding).replace(b'"obfuscation": ', b'"obfuscation":')
+
+
+PADDED = [
+    _padded(text, padding) for text, padding in (("one ", "aB3"), ("two ", "x"), ("three ", "9Zq"), ("four", "k"))
+]
+
+
+def test_padded_frames_are_read_and_passed_on_whole_wherever_a_read_ends():
+    wire = b"".join(PADDED)
+    # Each frame by itself until somewhere in the one that is cut: what was learned from the first is used by then.
+    for at in range(1, len(PADDED)):
+        start = sum(map(len, PADDED[:at]))
+        for cut in range(len(PADDED[at])):
+            pieces = [*PADDED[: at - 1], wire[start - len(PADDED[at - 1]) : start + cut], wire[start + cut :]]
+            out = _relayed("openai_chat", pieces)
+            assert _read("openai_chat", out).text == "one two three four The end.", (at, cut)
+            assert out.count(b"data: {") == out.count(b"data:") - 1
+    assert wire in _relayed("openai_chat", PADDED)
+
+
+def test_padding_that_holds_a_secret_is_not_passed_on():
+    decoder = openai_chat.ReplyDecoder(True)
+    decoder.quote((b"AbCd1234",))
+    encoder = _encoder("openai_chat")
+    frames = [*PADDED[:3], _padded("four", "xAbCd1234x")]
+    out = b"".join(encoder.relay(decoder.feed(frame)) for frame in frames)
+    assert out.count(b'"content":') == 5 and b"AbCd1234" not in out and b"9Zq" in out
+
+
+#: Frames that a template could take for others like those before them, and what a strict reader makes of them.
+ODD = {
+    "a line end before the text": [_chat({"content": "x"}).replace(b'"x"', b'\n"x"')],
+    "a return before the text": [_chat({"content": "x"}).replace(b'"x"', b'\r"x"')],
+    "texts over two frames": [_chat({"content": "?"}).replace(b'"?"', part) for part in (b'"a', b'b"', b'"c","d"')],
+    "texts over two frames, by escapes": [
+        _chat({"content": "?"}).replace(b'"?"', part) for part in (b'"\\"', b'","abc"')
+    ],
+    "something behind the padding": [_padded("x", "a").replace(b"\n\n", b"\n\njunk"), _padded("y", "b")],
+}
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("frames", [pytest.param(frames, id=name) for name, frames in ODD.items()])
+def test_what_only_looks_like_frames_before_it_is_read_like_any_other(frames: list[bytes], together: bool):
+    known = PADDED[:3] if b"obfuscation" in frames[0] else [_chat({"content": letter}) for letter in "123"]
+    wire = [*known, b"".join(frames)] if together else [*known, *frames]
+    encoder = _encoder("openai_chat")
+    for batch in _batches("openai_chat", wire):
+        for event in encoder.relay(batch).split(b"\n\n")[:-1]:
+            assert event.startswith(b"data: {") and json.loads(event[6:])
+    # One byte at a time there are no templates.
+    plain = fold(
+        e for batch in _batches("openai_chat", [*map(bytes, zip(b"".join(wire)))], quoting=False) for e in batch
+    )
+    read = fold(event for batch in _batches("openai_chat", wire) for event in batch)
+    assert read.text == plain.text
+
+
+def test_who_speaks_is_told_also_where_the_upstream_says_that_nobody_does():
+    out = _relayed("openai_chat", [_chat({"role": None, "content": "a"}), _chat({"role": None, "content": "b"})])
+    assert json.loads(out.partition(b"\n")[0][6:])["choices"][0]["delta"]["role"] == "assistant"
 
 
 def test_frames_whose_lines_end_in_two_characters_are_framed_as_ours_are():
@@ -311,7 +382,7 @@ def test_an_answer_that_began_with_our_own_words_goes_on_with_them():
 
 def test_an_answer_goes_on_in_our_own_words_where_another_one_follows():
     encoder = _encoder("openai_chat")
-    theirs = b'data: {"role":1}\n\n'
+    theirs = b'data: {"role":"assistant"}\n\n'
     out = encoder.relay(quoted([A], theirs, 1, NAME)) + encoder.relay(quoted([C], b"others", 1, {**NAME, "id": "up-2"}))
     assert out.startswith(theirs) and b"others" not in out
     assert b"up-1" in out and b"ours" not in out

@@ -247,13 +247,27 @@ def encode_sse(data: bytes, event: str = "") -> bytes:
 
 
 def joined_texts(tokens: Sequence[bytes]) -> str | None:
-    """The texts of JSON strings, joined; None when one of them is none."""
+    """The texts of JSON strings, each on a line, joined; None when one of them is none."""
+    # No string of JSON holds a line end, so none reaches over those that are put in here.
+    lines = b"[" + b",\n".join(tokens) + b"]"
+    if lines.count(b"\n") >= max(len(tokens), 1) or _CR in lines:
+        return None
     try:
-        read = _read_texts(b"[" + b",".join(tokens) + b"]")
+        read = _read_texts(lines)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     # More strings than frames: a frame held two, which is no JSON.
     return "".join(read) if len(read) == len(tokens) else None
+
+
+def _text_of(token: bytes) -> str | None:
+    """The text of a JSON string; None when it is none, or stands on more than one line."""
+    if _LF in token or _CR in token:
+        return None
+    try:
+        return _read_text(token)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 class Template:
@@ -264,6 +278,8 @@ class Template:
     """
 
     __slots__ = ("_common", "_head", "_inside", "_joint", "_tail")
+    #: Whether frames differ by more than their text.
+    varied = False
 
     def __init__(self, head: bytes, tail: bytes) -> None:
         self._head = head
@@ -288,10 +304,8 @@ class Template:
         text = data.removeprefix(self._head).removesuffix(self._tail)
         if len(data) - len(text) != self._common:
             return None
-        try:
-            return _read_text(text)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return self._read_run(data)
+        found = _text_of(text)
+        return found if found is not None else self._read_run(data)
 
     def run(self, data: bytes) -> tuple[str, bytes] | None:
         """The text of the frames that these bytes begin with, joined, and what follows them; None when there are none.
@@ -340,6 +354,7 @@ class FramewiseTemplate(Template):
     """A template of frames that differ by more than their text: each is looked at by itself."""
 
     __slots__ = ()
+    varied = True
 
     @abstractmethod
     def _text(self, frame: bytes) -> str | None:
@@ -374,7 +389,7 @@ class PaddedTemplate(FramewiseTemplate):
     def padded(cls, template: Template) -> Template:
         """The same template, or one that knows its padding."""
         back, key, padding = template._tail.partition(_PADDING)
-        return cls(template._head, back + key) if padding.translate(None, _PLAIN) == _CLOSED + _END else template
+        return cls(template._head, back + key) if _is_padding(padding, _CLOSED + _END) else template
 
     def read(self, data: bytes) -> str | None:
         """The text of the frames, joined; None when these bytes are anything else."""
@@ -383,20 +398,16 @@ class PaddedTemplate(FramewiseTemplate):
             return None
         # No JSON string holds the quotes that the rest of a frame begins with.
         token, _, padding = body.partition(self._back)
-        if padding.translate(None, _PLAIN) != _CLOSED + _END:
-            return self._read_run(data)
-        try:
-            return _read_text(token)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return None
+        return _text_of(token) if _is_padding(padding, _CLOSED + _END) else self._read_run(data)
 
     def _text(self, frame: bytes) -> str | None:
         # A frame by itself: `read` never comes back here with it.
         body = frame.removeprefix(self._head)
         token, _, padding = body.partition(self._back)
-        if len(body) == len(frame) or padding.translate(None, _PLAIN) != _CLOSED:
-            return None
-        try:
-            return _read_text(token)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            return None
+        return _text_of(token) if len(body) < len(frame) and _is_padding(padding, _CLOSED) else None
+
+
+def _is_padding(rest: bytes, end: bytes) -> bool:
+    """Whether this is padding and the end of its frame, and nothing behind it: not even letters of the next frame."""
+    padding = rest.removesuffix(end)
+    return len(padding) < len(rest) and not padding.translate(None, _PLAIN)

@@ -63,7 +63,18 @@ class Quotes:
         never: what no bytes may hold that are passed on.
     """
 
-    __slots__ = ("_crlf", "_frames", "_name", "_never", "_quotable", "_quoted", "_refused", "_repeats", "covers")
+    __slots__ = (
+        "_crlf",
+        "_frames",
+        "_name",
+        "_never",
+        "_quotable",
+        "_quoted",
+        "_refused",
+        "_repeats",
+        "_varied",
+        "covers",
+    )
 
     def __init__(self, never: tuple[bytes, ...]) -> None:
         self._never = never
@@ -74,7 +85,7 @@ class Quotes:
         self.covers: int | None = None
         #: Whether the frame that is read may be quoted, and is; whether those that fit the template may be.
         self._quotable = self._quoted = self._repeats = False
-        self._refused = self._crlf = False
+        self._refused = self._crlf = self._varied = False
 
     def next(self) -> None:
         """Another frame is read."""
@@ -97,16 +108,17 @@ class Quotes:
         """What follows may be like the frame that was read last, but for its text."""
         self._repeats = self._quotable and template is not None and template.spaced
         self._crlf = template is not None and template.crlf
+        self._varied = template is not None and template.varied
 
     def repeat(self, run: bytes) -> None:
         """A run of frames like the one learned from."""
-        self._quotable = self._repeats and (run.isascii() or not holds_line_end(run))
+        self._quotable = self._repeats and self._may_pass(run)
         self._pass_on(run.replace(_CRLF, _LF) if self._crlf else run)
 
     def alone(self, event: Event, read: bytes) -> list[Event]:
         """The batch of a read that is such a run, and nothing else."""
         name = self._name
-        if name is None or not self._repeats or not (read.isascii() or not holds_line_end(read)):
+        if name is None or not self._repeats or not self._may_pass(read):
             return [event]
         if self._crlf:  # what was not read by the template is framed as we do it, and a stream has one kind of lines
             read = read.replace(_CRLF, _LF)
@@ -114,6 +126,12 @@ class Quotes:
             read = b"".join((*self._frames, read))
             self._frames = []
         return quoted((event,), read, 1, name)
+
+    def _may_pass(self, run: bytes) -> bool:
+        """Whether frames that fit a template may be passed on: of what they do not share, only a text was looked at."""
+        if self._varied:
+            return _is_quotable(run, self._never)
+        return run.isascii() or not holds_line_end(run)
 
     def _pass_on(self, frames: bytes) -> None:
         self._quoted = self._quotable and self.covers is None

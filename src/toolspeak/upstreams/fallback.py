@@ -59,7 +59,7 @@ class Fallback:
                         raise
                     notes.append(_note(upstream, following, error))
                     continue
-                yield [*notes, *first]
+                yield [*notes, *first] if notes else first
                 async for batch in batches:
                     yield batch
                 return

@@ -156,7 +156,7 @@ class ReplyDecoder(ReplyReader):
 
     def _quote(self, quotes: Quotes, index: JSONValue, delta: WireDelta, payload: bytes) -> None:
         """Pass a delta on as it is, if it is a text of the block that it names."""
-        block = self._blocks.get(index) if isinstance(index, int) else None
+        block = self._blocks.get(index) if type(index) is int else None
         kind = block.kind if block is not None else ""
         if kind in _QUOTED and delta.type == f"{kind}_delta" and isinstance(getattr(delta, kind), str):
             quotes.add(encode_sse(payload, _DELTA), {"index": index, "type": kind})

@@ -138,7 +138,7 @@ class ReplyDecoder(ReplyReader):
     def _quote(self, quotes: Quotes, chunk: JSONObject, payload: bytes) -> None:
         """Pass a chunk on as it is, if it says nothing but text, and of the answer that is read."""
         name = {key: value for key in ("modelVersion", "responseId") if isinstance(value := chunk.get(key), str)}
-        if len(name) == 2 and not self._index and says_only_text(chunk):
+        if all(name.values()) and len(name) == 2 and not self._index and says_only_text(chunk):
             quotes.add(b"data: " + payload + b"\r\n\r\n", name)
 
     def _chunk(self, chunk: JSONObject, payload: bytes) -> None:

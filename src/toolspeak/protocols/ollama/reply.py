@@ -82,7 +82,7 @@ class ReplyDecoder(ReplyReader):
             self._mended()
             value = read_json(repaired)
         if is_object(value):
-            if self._quotes is not None and (named := _name_of(value)) is not None:
+            if self._quotes is not None and (named := _name_of(value)) is not None and payload.count(b'"message"') == 1:
                 self._quotes.add(payload + b"\n", named)
             self._line(value, payload)
         else:
@@ -183,4 +183,4 @@ def _name_of(line: JSONObject) -> JSONObject | None:
         return None
     said = (line.get("created_at"), message.get("content"), message.get("thinking", ""))
     beside = message.get("role") != "assistant" or message.get("images") or message.get("tool_calls")
-    return None if beside or not all(isinstance(text, str) for text in said) else {"model": model}
+    return None if beside or not model or not all(isinstance(text, str) for text in said) else {"model": model}

@@ -145,7 +145,7 @@ def says_only_text(chunk: Chunk) -> bool:
 def name_of(chunk: Chunk) -> JSONObject | None:
     """What stands in a chunk as in every other of its answer; None where something of it is missing."""
     named = isinstance(chunk.id, str) and isinstance(chunk.created, int) and isinstance(chunk.model, str)
-    if chunk.error or chunk.object != OBJECT or not named:
+    if chunk.error or chunk.object != OBJECT or not named or not chunk.id or not chunk.model:
         return None
     return {"id": chunk.id, "object": OBJECT, "created": chunk.created, "model": chunk.model}
 

@@ -74,8 +74,9 @@ class ReplyEncoder(NamingEncoder):
     def _lead(self, wire: bytes) -> bytes:
         if self._opened:
             return b""
-        # Clients want to hear first who speaks. No string of JSON holds these quotes, so it is a key.
-        told = any(rest.lstrip().startswith(b":") for rest in wire.split(b'"role"')[1:])
+        # Clients want to hear first who speaks. No string of JSON holds these quotes, so they are a key and its value.
+        after = [rest.lstrip().removeprefix(b":").lstrip() for rest in wire.split(b'"role"')[1:]]
+        told = any(value.startswith(b'"assistant"') for value in after)
         opening = self._open()
         return b"" if told else opening
 

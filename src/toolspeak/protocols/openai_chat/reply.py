@@ -103,7 +103,8 @@ class ReplyDecoder(ReplyReader):
     def _quote(self, quotes: Quotes, chunk: Chunk, payload: bytes) -> None:
         """Pass a chunk on as it is, if it says nothing but text, and of the answer that is read."""
         name = name_of(chunk) if says_only_text(chunk) and self._index in (None, 0) else None
-        if name is not None:
+        # Of a key that stands twice only one was looked at, and a client may take the other.
+        if name is not None and payload.count(b'"delta"') == 1:
             quotes.add(encode_sse(payload), name)
 
     def _bad_event(self, payload: bytes) -> None:
