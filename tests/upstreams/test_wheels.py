@@ -120,6 +120,8 @@ class Index(ThreadingHTTPServer):
         self.data = data
         self.break_after = len(data)
         self.ranges = True
+        #: Bytes that are sent instead of an answer, by the path that is asked for.
+        self.instead: dict[str, bytes] = {}
         self.asked: list[str] = []
 
     @property
@@ -134,7 +136,10 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
-        if self.path == "/simple/small-model/":
+        if self.path in self.server.instead:
+            self.wfile.write(self.server.instead[self.path])
+            self.close_connection = True
+        elif self.path == "/simple/small-model/":
             page = f'<a href="../../files/small_model-0.9-py3-none-any.whl">old</a><a href="../../files/{FILE}#sha256=1">new</a>'
             self._answer(200, page.encode(), len(page))
         elif self.path == f"/files/{FILE}":
@@ -224,6 +229,21 @@ def test_an_index_that_is_not_there_says_so(tmp_path: Path):
         gone = server.url
     with pytest.raises(Unreachable, match="the index: "):
         by_index(Order(*order(tmp_path)[:4], {"PIP_INDEX_URL": gone}, lambda done: None))
+
+
+@pytest.mark.parametrize("path", ["/simple/small-model/", f"/files/{FILE}"])
+@pytest.mark.parametrize(
+    ("sent", "name"),
+    [
+        (b"nonsense\r\n\r\n", "BadStatusLine"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10\r\nhalf", "IncompleteRead"),
+    ],
+)
+def test_an_index_that_does_not_speak_http_is_told(path: str, sent: bytes, name: str, tmp_path: Path, wheel: Path):
+    with index(wheel.read_bytes()) as server:
+        server.instead[path] = sent
+        with pytest.raises(Unreachable, match=rf"the index: its answer is no proper HTTP \({name}\)"):
+            by_index(Order(*order(tmp_path)[:4], {"PIP_INDEX_URL": server.url}, lambda done: None))
 
 
 @pytest.mark.parametrize("setting", ["", "file:///somewhere", "not an address"])

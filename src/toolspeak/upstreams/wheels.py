@@ -16,6 +16,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from html.parser import HTMLParser
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -87,7 +88,7 @@ def by_index(order: Order) -> Path:
         url = _wheel_url(f"{index.rstrip('/')}/{order.name}/", order.name, order.version)
         partial = order.keep / f".{order.name}-{order.version}.part"
         download(url, partial, order.heard)
-    except (OSError, ValueError) as error:
+    except (OSError, HTTPException, ValueError) as error:
         raise Unreachable(f"the index: {_said(error)}") from error
     wheel = order.work / f"{order.name}.whl"
     partial.replace(wheel)
@@ -185,6 +186,7 @@ def download(
 
     Raises:
         OSError: it could not be fetched, or not all of it; what came is kept.
+        HTTPException: the answer was not one of HTTP, or a piece of it broke off.
     """
     have = target.stat().st_size if target.exists() else 0
     ranged = {"Range": f"bytes={have}-"} if have else {}
@@ -208,5 +210,8 @@ def download(
 
 
 def _said(error: Exception) -> str:
+    # Those of HTTP quote what they did not understand, or a part of the address: neither is for a message.
+    if isinstance(error, HTTPException) and not isinstance(error, OSError):
+        return f"its answer is no proper HTTP ({type(error).__name__})"
     reason = getattr(error, "reason", None)
     return str(reason or error)[:300]
