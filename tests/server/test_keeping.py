@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -240,6 +241,31 @@ def test_a_process_that_dies_is_told_of_and_another_one_is_started(tmp_path: Pat
     monkeypatch.setattr(keeping.sys, "executable", str(tmp_path / "nothing"))
     with pytest.raises(ScribeGone):
         scribe.write(batch)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="processes cannot be stopped here")
+def test_one_that_hangs_does_not_keep_the_server_from_ending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(keeping, "_LAST_WORDS", 0.2)
+    scribe, waits = Subprocess(f"sqlite:///{tmp_path}/store.db"), threading.Event()
+    assert scribe.write(packed()) == Heard(0)
+    process = scribe._process  # pyright: ignore[reportPrivateUsage]
+    assert process is not None
+    process.send_signal(signal.SIGSTOP)
+
+    def write(data: bytes) -> Heard:
+        waits.set()
+        return scribe.write(data)
+
+    keeper = Keeper(write, tuple, scribe.end, gather=0.0)
+    keeper(entry_with("x" * 1_000_000), 1_000_000)  # more than the pipe holds
+    assert waits.wait(20)
+    closing = threading.Thread(target=keeper.close, daemon=True)
+    closing.start()
+    closing.join(20)
+    ended = not closing.is_alive()
+    process.kill()  # if nobody has
+    assert ended
+    assert process.returncode == -signal.SIGKILL
 
 
 @pytest.mark.parametrize(("record", "keeps"), [("off", None), ("memory", Recorder), ("store", Recorder)])

@@ -53,6 +53,8 @@ class Subprocess:
     def __init__(self, url: str) -> None:
         self._url = url
         self._process: subprocess.Popen[bytes] | None = None
+        #: Held by whoever uses its pipes: they have locks of their own, which nobody can wait for within a time.
+        self._pipes = threading.Lock()
 
     def write(self, batch: bytes) -> Heard:
         """What it says of a batch, once that is written.
@@ -61,11 +63,12 @@ class Subprocess:
             ScribeGone: it says nothing.
         """
         try:
-            process = self._running()
-            assert process.stdin is not None and process.stdout is not None
-            process.stdin.write(batch)
-            process.stdin.flush()
-            return msgspec.json.decode(process.stdout.readline(), type=Heard)
+            with self._pipes:
+                process = self._running()
+                assert process.stdin is not None and process.stdout is not None
+                process.stdin.write(batch)
+                process.stdin.flush()
+                return msgspec.json.decode(process.stdout.readline(), type=Heard)
         except (OSError, msgspec.DecodeError) as error:
             self.end()
             raise ScribeGone(f"the process that writes recordings has ended: {error}") from None
@@ -83,15 +86,21 @@ class Subprocess:
         return self._process
 
     def end(self) -> None:
-        """Let it end; what was handed over is written."""
+        """Let it end; what was handed over is written. One that another thread waits for in vain is killed."""
         process, self._process = self._process, None
         if process is None:
+            return
+        if not self._pipes.acquire(blocking=False):
+            process.kill()
+            process.wait()
             return
         try:
             process.communicate(timeout=_LAST_WORDS)
         except (OSError, ValueError, subprocess.TimeoutExpired):
             process.kill()
             process.wait()
+        finally:
+            self._pipes.release()
 
 
 class Keeper:
@@ -173,6 +182,8 @@ class Keeper:
         if self._thread is not None:
             self._thread.join(_LAST_WORDS)
         self._end()
+        if self._thread is not None:
+            self._thread.join(_LAST_WORDS)  # it says what is lost
 
     def _work(self) -> None:
         while not self._closing or self._is_left():
