@@ -192,6 +192,15 @@ def test_one_that_cannot_be_read_spoils_no_other():
     assert "ValidationError" in heard.problem
 
 
+@pytest.mark.requirement("R-T2")
+def test_columns_are_as_clean_as_the_rest():
+    rows: list[Any] = []
+    entry = entry_with("a")
+    named = msgspec.structs.replace(entry.record, model="sk-own-canary/m", id="tsk-0123456789")
+    worked(one_batch(packed(msgspec.structs.replace(entry, record=named))), rows.extend)
+    assert [row[:2] for row in rows] == [("***", "***/m")]
+
+
 def test_a_store_that_refuses_is_told_of():
     def refuse(rows: Any) -> None:
         raise StoreError("it is away")
