@@ -14,6 +14,7 @@ from urllib.request import Request as UrlRequest
 from urllib.request import urlopen
 
 import pytest
+from msgspec.structs import replace
 
 import toolspeak as ts
 from tests.upstreams.adapters import adapter
@@ -22,7 +23,7 @@ from toolspeak.core.events import Finish, TextDelta
 from toolspeak.core.model import Message, Options, Request, TextPart
 from toolspeak.core.schema import ArgumentSchema
 from toolspeak.errors import ConfigError, UpstreamError, UsageError
-from toolspeak.upstreams.embedded import ADAPTER, EmbeddedUpstream, leaning, recipe_for, threads_for
+from toolspeak.upstreams.embedded import ADAPTER, EmbeddedUpstream, recipe_for, suited, threads_for
 from toolspeak.upstreams.embedded_child import Recipe
 from toolspeak.upstreams.weights import DEFAULT, obtain
 
@@ -82,11 +83,26 @@ def test_half_of_the_cores_are_left_to_others(cores: int, threads: int):
     assert threads_for(cores) == threads
 
 
+HELD = Options(grammar={"grammar": "root ::= [a-z]+"}, contract=True)
+
+
 def test_no_call_is_made_less_likely_only_where_a_grammar_holds_the_answer_and_the_client_does_not_weigh_tokens():
-    held = Options(grammar={"grammar": "root ::= [a-z]+"})
-    weighed = Options(grammar=held.grammar, extra={"logit_bias": {"5": 1}})
-    asked = [leaning(Request("m", (), options=options)).options for options in (held, weighed, Options())]
-    assert asked == [Options(grammar={**held.grammar, "logit_bias": [[77, -2.0]]}), weighed, Options()]
+    weighed = replace(HELD, extra={"logit_bias": {"5": 1}})
+    free = Options(contract=True)
+    asked = [suited(Request("m", (), options=options)).options for options in (HELD, weighed, free)]
+    assert asked == [replace(HELD, grammar={**HELD.grammar, "logit_bias": [[77, -2.0]]}), weighed, free]
+
+
+def test_without_tools_the_adapter_is_left_out():
+    assert suited(Request("m", ())).options.own == {"lora": [{"id": 0, "scale": 0.0}]}
+
+
+@pytest.mark.requirement("H1")
+@pytest.mark.usefixtures("weights")
+def test_a_question_without_tools_is_answered_in_words():
+    with ts.Client("embedded:") as client:
+        said = client.chat("Say hello", max_tokens=12, temperature=0).text
+        assert said and "{" not in said
 
 
 def test_a_model_is_the_one_that_comes_along_a_file_or_a_name_at_the_hub(tmp_path: Path):
@@ -242,7 +258,7 @@ def test_the_token_that_says_no_call_is_the_closing_bracket_of_the_default_model
         upstream = EmbeddedUpstream(recipe, lambda: weights)
         service = await upstream.start()
         url, headers = service.base_url.removesuffix("/v1") + "/detokenize", {"Authorization": f"Bearer {recipe.key}"}
-        biased = leaning(Request("m", (), options=Options(grammar={"grammar": "root ::= [a-z]+"}))).options.grammar
+        biased = suited(Request("m", (), options=HELD)).options.grammar
         tokens = [token for token, _ in cast("list[list[float]]", biased["logit_bias"])]
         body = json.dumps({"tokens": tokens}).encode()
         answer = await asyncio.to_thread(

@@ -213,6 +213,8 @@ class Options(msgspec.Struct, frozen=True):
     response_format: ResponseFormat | None = None
     #: A grammar that the upstream enforces, as the fields that its protocol wants (see `core.constraint`).
     grammar: JSONObject = {}
+    #: Whether the prompt tells which tools there are, and how to call them.
+    contract: bool = False
     #: Fields without a common name, in the words of the protocol they came by.
     extra: JSONObject = {}
     #: Fields in the words of the upstream's own protocol, by whichever the request came: sent as they are.

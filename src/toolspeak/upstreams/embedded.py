@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..core.model import JSONObject, Request
+from ..core.model import JSONObject, Options, Request
 from ..errors import ConfigError, UpstreamError, UsageError
 from . import hub, weights
 from .connection import Timeouts
@@ -34,9 +34,9 @@ __all__ = [
     "NO_ADAPTER",
     "EmbeddedUpstream",
     "kept_weights",
-    "leaning",
     "need_runtime",
     "recipe_for",
+    "suited",
     "threads_for",
     "weights_of",
 ]
@@ -152,16 +152,25 @@ def _file(path: str, what: str) -> str:
     return str(file.resolve())
 
 
-def leaning(request: Request) -> Request:
-    """The request, with a threshold for calls: one that is nearly as likely as none is made.
+def suited(request: Request) -> Request:
+    """The request as the default model is asked with its adapter: tools are what the adapter is for.
 
-    Only where a grammar holds the answer, and not where the client weighs tokens by itself.
+    Where the prompt tells of none, the model talks as it is: with the adapter it would call some. Where a grammar holds
+    the answer there is a threshold for calls: one that is nearly as likely as none is made; unless the client weighs
+    tokens by itself.
     """
     options = request.options
+    if not options.contract:
+        alone: JSONObject = {"lora": [{"id": 0, "scale": 0.0}], **options.own}
+        return _with(request, msgspec.structs.replace(options, own=alone))
     if not options.grammar or "logit_bias" in options.extra:
         return request
     grammar: JSONObject = {**options.grammar, "logit_bias": [[_NO_CALLS, -_AGAINST]]}
-    return msgspec.structs.replace(request, options=msgspec.structs.replace(options, grammar=grammar))
+    return _with(request, msgspec.structs.replace(options, grammar=grammar))
+
+
+def _with(request: Request, options: Options) -> Request:
+    return msgspec.structs.replace(request, options=options)
 
 
 class EmbeddedUpstream:
@@ -187,7 +196,7 @@ class EmbeddedUpstream:
 
     def open(self, request: Request) -> Batches:
         """Ask it, started if it is not running."""
-        return self._batches(leaning(request) if self._recipe.adapter == str(ADAPTER) else request)
+        return self._batches(suited(request) if self._recipe.adapter == str(ADAPTER) else request)
 
     async def _batches(self, request: Request) -> Batches:
         service = await self.start()

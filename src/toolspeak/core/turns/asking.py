@@ -237,7 +237,7 @@ class Asking:
         stops = self._stops()
         ours = ("stop",) if stops and not request.options.stop else ()
         options = msgspec.structs.replace(
-            request.options, response_format=None, stop=stops, grammar=grammar, dispensable=ours
+            request.options, response_format=None, stop=stops, grammar=grammar, contract=True, dispensable=ours
         )
         return self._bare(Projected(messages, projected.notes), options)
 
@@ -249,7 +249,6 @@ class Asking:
         return (*stops, stop_sequences(self._plan.dialect)[0])
 
     def _decision(self) -> Request:
-        request = self._request
         contract = self._learn(
             decision_contract(
                 self.offered,
@@ -260,7 +259,7 @@ class Asking:
                 templates=self._templates,
             )
         )
-        options = msgspec.structs.replace(request.options, response_format=None, grammar=self._grammar("decision"))
+        options = self._held_to("decision")
         profile = self._plan.profile
         messages = decision_messages(self._messages, contract.text)
         if not profile.system_role:
@@ -270,7 +269,6 @@ class Asking:
         return msgspec.structs.replace(self._bare(projected, options), stream=False)
 
     def _envelope(self) -> Request:
-        request = self._request
         contract = self._learn(
             envelope_contract(
                 self.offered,
@@ -283,8 +281,14 @@ class Asking:
         )
         projected = self._projected()
         messages = self._placed(projected.messages, contract)
-        options = msgspec.structs.replace(request.options, response_format=None, grammar=self._grammar("envelope"))
+        options = self._held_to("envelope")
         return self._bare(Projected(messages, projected.notes), options)
+
+    def _held_to(self, phase: PhaseName) -> Options:
+        """The options of a request whose answer is one document."""
+        return msgspec.structs.replace(
+            self._request.options, response_format=None, grammar=self._grammar(phase), contract=True
+        )
 
     def _placed(self, messages: tuple[Message, ...], contract: Contract) -> tuple[Message, ...]:
         placed = place(messages, contract, system_role=self._plan.profile.system_role)
