@@ -13,7 +13,24 @@ from toolspeak.server.recording import shown
 from toolspeak.server.recording.shown import cleaned
 
 SECRETS = ["configured-canary", 'with "quotes" and \\', "mit Umlaut äöü", "short", ""]
-PIECES = [*SECRETS, "tsk-", "0123456789", "?key=", "&key=", "Bearer ", "bearer ", " ", '"', "\\", "\n", "ä", "\ud800"]
+PIECES = [
+    *SECRETS,
+    "tsk-",
+    "0123456789",
+    "?key=",
+    "&key=",
+    "&TO\u212aEN=",
+    "Bearer ",
+    "BEARER\t",
+    "://",
+    "@",
+    " ",
+    '"',
+    "\\",
+    "\n",
+    "ä",
+    "\ud800",
+]
 NAMES = ["api_key", "API_KEY", "api_\u212aey", "Headers", "proxy", "name", '"headers":']
 
 texts = st.lists(st.sampled_from(PIECES), max_size=4).map("".join)

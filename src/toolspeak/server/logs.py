@@ -27,25 +27,38 @@ Format: TypeAlias = Literal["auto", "json", "text"]
 _HIDDEN = "***"
 #: Anything shorter is no secret, and taking it out would tear texts.
 _SHORTEST = 8
-_KEY = re.compile(r"tsk-[A-Za-z0-9_-]{8,}|(?<=[?&]key=)[^&\s\"']+|(?<=[Bb]earer )[^\s,;\"']+")
-#: One of these is in every text that the pattern matches: to look for them takes far less time.
-_SIGNS = ("tsk-", "key=", "earer ")
+#: What looks like a key; what must stand before it and stays is the group. No part can begin within another one's run,
+#: so that the time is linear.
+_KEY = re.compile(
+    r"tsk-[A-Za-z0-9_-]{8,}"
+    r"|([?&;](?ai:key|api[_-]?key|token|access_token|secret|password)=)[^&\s\"']+"
+    r"|((?ai:bearer)[ \t]+)[^\s,;\"']+"
+    r"|(?<=://)[^/?#\s\"']+(?=@)"
+)
+#: One of these is, in small letters, in every text that the pattern matches: to look for them takes far less time.
+_SIGNS = ("tsk-", "key=", "token=", "secret=", "password=", "bearer")
+#: And this one is where a URL has a name and a password, also in JSON.
+_USER = re.compile(r"://[^/?#\s\"']+@")
 #: One line for each request, if wanted.
 _ACCESS = "toolspeak.access"
 
 
 def redacted(text: str, secrets: Iterable[str] = ()) -> str:
     """A text without keys."""
-    for secret in secrets:
+    # The longest first: one may begin like another, and nothing of either is to be left.
+    for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) >= _SHORTEST:
             text = text.replace(secret, _HIDDEN)
-    return _KEY.sub(_HIDDEN, text)
+    return _KEY.sub(rf"\1\2{_HIDDEN}", text)
 
 
 def may_hold_keys(text: str, secrets: Iterable[str] = ()) -> bool:
     """Whether `redacted` may find something in a text, or in a part of it."""
     known = any(len(secret) >= _SHORTEST and secret in text for secret in secrets)
-    return known or any(sign in text for sign in _SIGNS)
+    if known:
+        return True
+    lowered = text.lower()
+    return any(sign in lowered for sign in _SIGNS) or _USER.search(text) is not None
 
 
 class Lines(logging.Formatter):
