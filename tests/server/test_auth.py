@@ -86,6 +86,7 @@ SHOWN: dict[str, Callable[[str], tuple[str, dict[str, str]]]] = {
     "bearer": lambda key: ("", {"Authorization": f"Bearer {key}"}),
     "lower": lambda key: ("", {"authorization": f"bearer   {key} "}),
     "x-api-key": lambda key: ("", {"x-api-key": key}),
+    "api-key": lambda key: ("", {"api-key": key}),
     "x-goog-api-key": lambda key: ("", {"x-goog-api-key": key}),
     "x-toolspeak-key": lambda key: ("", {"x-toolspeak-key": key}),
     "query": lambda key: (f"?alt=sse&key={key}", {}),

@@ -194,6 +194,7 @@ def test_no_key_of_a_client_and_nothing_that_was_said_is_in_the_log(form: Format
     shown = [
         ("", {"Authorization": "Bearer sk-canary-0123456789"}),
         ("", {"x-api-key": "sk-canary-0123456789"}),
+        ("", {"api-key": "azure-canary-0123456789"}),
         ("", {"x-goog-api-key": "AIza-canary-0123456789"}),
         ("?key=AIza-canary-0123456789", {}),
         ("", {"Cookie": "toolspeak_session=canary-0123456789"}),

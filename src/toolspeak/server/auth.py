@@ -38,7 +38,7 @@ Level: TypeAlias = Literal["open", "client", "admin"]
 #: Who runs the server and has no key but a session. No hash, and so nobody else.
 _SESSION = "session"
 #: Headers that carry a key and nothing else.
-_KEY_HEADERS = {b"x-api-key": "x-api-key", b"x-goog-api-key": "x-goog-api-key", b"x-toolspeak-key": "x-toolspeak-key"}
+_KEY_HEADERS = {name.encode(): name for name in ("x-api-key", "api-key", "x-goog-api-key", "x-toolspeak-key")}
 #: Every header that a credential may stand in.
 CREDENTIAL_HEADERS = frozenset({b"authorization", *_KEY_HEADERS})
 #: The parameter of the query that does.

@@ -84,6 +84,7 @@ _UNKNOWN = (None, None)
 _SCHEMES: JSONObject = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "a key of `toolspeak keys new`"},
     "x-api-key": {"type": "apiKey", "in": "header", "name": "x-api-key"},
+    "api-key": {"type": "apiKey", "in": "header", "name": "api-key"},
     "x-goog-api-key": {"type": "apiKey", "in": "header", "name": "x-goog-api-key"},
     "x-toolspeak-key": {"type": "apiKey", "in": "header", "name": "x-toolspeak-key"},
     "key": {"type": "apiKey", "in": "query", "name": "key"},
