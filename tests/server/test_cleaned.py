@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolspeak.server.recording import shown
-from toolspeak.server.recording.shown import cleaned
+from toolspeak.server.recording import hidden
+from toolspeak.server.recording.hidden import body_of, cleaned
 
 SECRETS = ["configured-canary", 'with "quotes" and \\', "mit Umlaut äöü", "short", ""]
 PIECES = [
@@ -31,7 +31,19 @@ PIECES = [
     "ä",
     "\ud800",
 ]
-NAMES = ["api_key", "API_KEY", "api_\u212aey", "Headers", "proxy", "name", '"headers":']
+NAMES = [
+    "api_key",
+    " api_key",
+    "api-key\t",
+    "headers\xa0",
+    "authorization_token",
+    "API_KEY",
+    "api_\u212aey",
+    "Headers",
+    "proxy",
+    "name",
+    '"headers":',
+]
 
 texts = st.lists(st.sampled_from(PIECES), max_size=4).map("".join)
 values: st.SearchStrategy[Any] = st.recursive(
@@ -44,7 +56,7 @@ values: st.SearchStrategy[Any] = st.recursive(
 @pytest.mark.requirement("R-T2")
 @given(values)
 def test_what_looks_clean_as_a_whole_has_nothing_to_take_out(value: Any):
-    by_part = shown._cleaned(value, SECRETS)  # pyright: ignore[reportPrivateUsage]
+    by_part = hidden._cleaned(value, SECRETS)  # pyright: ignore[reportPrivateUsage]
     assert json.dumps(cleaned(value, SECRETS)) == json.dumps(by_part)
 
 
@@ -53,6 +65,12 @@ def test_what_looks_clean_as_a_whole_has_nothing_to_take_out(value: Any):
     [
         ({"a": ["plain", ("text", 1.5)]}, {"a": ["plain", ("text", 1.5)]}),
         ({"a": {"Headers": {"b": "c"}}}, {"a": {"Headers": "***"}}),
+        (
+            {" api_key ": "a", "api-key\n": "b", "\xa0Headers": ["c"]},
+            {" api_key ": "***", "api-key\n": "***", "\xa0Headers": "***"},
+        ),
+        ({"mcp_servers": [{"authorization_token": "a"}]}, {"mcp_servers": [{"authorization_token": "***"}]}),
+        ({"server_url": "https://a:b@c.example?token=d"}, {"server_url": "https://***@c.example?token=***"}),
         ({"a": {"headers": {}}}, {"a": {"headers": {}}}),
         ({"a": "the \"headers\": are 'Bearer x'"}, {"a": "the \"headers\": are 'Bearer ***'"}),
         (["so: mit Umlaut äöü", 'with "quotes" and \\'], ["so: ***", "***"]),
@@ -62,3 +80,27 @@ def test_what_looks_clean_as_a_whole_has_nothing_to_take_out(value: Any):
 )
 def test_keys_are_taken_out_wherever_they_stand(value: Any, said: Any):
     assert cleaned(value, SECRETS) == said
+
+
+@pytest.mark.requirement("R-T2")
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b'{"model": "m"}', {"model": "m"}),
+        (b'{"model": "m", the headers are', '{"model": "m", the headers are'),
+        (b'{"n": 1, "api_key": "canary",}', '{"n": 1, "api_key*** (13 more bytes)'),
+        (b"{'Authorization' : 'canary'", "{'Authorization*** (12 more bytes)"),
+        (b'{"headers' + b" " * 100 + b': "canary",}', '{"headers*** (112 more bytes)'),
+        (b'{"proxy\xc2\xa0": "canary",}', '{"proxy*** (15 more bytes)'),
+        (
+            b'{"a": "no headers", "a": "{\\"headers\\": {}}",}',
+            '{"a": "no headers", "a": "{\\"headers*** (10 more bytes)',
+        ),
+        (b'{"a": "canar\\u0079",}', '{"a": "*** (14 more bytes)'),
+        (b'{"a": "Gr\\u00fc\xc3\x9f', '{"a": "Gr\\u00fc\xdf'),
+        ('{"api_key": "canary"}'.encode("utf-16-le"), '{"api_key*** (12 more bytes)'),
+        (b"[" * 5000 + b'"api_key":"canary"', "[" * 5000 + '"api_key*** (10 more bytes)'),
+    ],
+)
+def test_of_a_body_that_is_no_json_nothing_is_shown_behind_the_name_of_a_key(body: bytes, said: Any):
+    assert body_of(body) == said

@@ -1,7 +1,7 @@
 """What people see of a request that was kept: one line among many, or everything, as JSON values without keys.
 
-Made when somebody looks. Every text passes the filter of the log; fields that hold keys are not shown at all. Above:
-`page_api`, `pages`, the recording on disk. Below: `recorder`, `marks`, `faces`, `logs`.
+Made when somebody looks. Above: `page_api`, `pages`, the recording on disk. Below: `recorder`, `marks`, `faces`,
+`hidden`, which takes keys out.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from itertools import pairwise
-from typing import cast, get_args
+from typing import get_args
 
 import msgspec
 
 from ...core.evidence import Policy
-from ...core.model import JSONObject, JSONValue, Tool, is_object
-from ...core.reading.literals import has_surrogate, replace_surrogates
+from ...core.model import JSONObject, JSONValue, Tool
 from ...core.reading.toolkit import toolkit
 from ...core.turns.reasons import because, in_words
 from ...core.turns.trace import AttemptTrace
@@ -23,24 +22,17 @@ from ...errors import ToolspeakError
 from ..exchange import Exchange
 from ..faces import face
 from ..limits import read_object
-from ..logs import may_hold_keys, redacted
 from ..metrics import tools_of
 from ..trips import GONE
 from ..wishes import ALLOWED
+from .hidden import body_of, cleaned, cleaned_text
 from .marks import Mark, marks_in
 from .recorder import Entry
 
-__all__ = ["cleaned", "line", "under_way", "whole"]
+__all__ = ["line", "under_way", "whole"]
 
-_HIDDEN = "***"
 #: From this status on a request was in vain.
 _ERROR = 400
-#: Fields of a body that hold keys, or ways to somewhere with keys in them.
-_KEY_FIELDS = frozenset(
-    {"api_key", "apikey", "authorization", "x-api-key", "extra_headers", "headers", "proxy", "proxies"}
-)
-#: How these names stand in JSON. In a text within it, quotes have a backslash before them.
-_KEY_MARKS = tuple(f'"{name}":' for name in _KEY_FIELDS)
 
 
 def _retries(attempts: tuple[AttemptTrace, ...]) -> int:
@@ -115,7 +107,7 @@ def whole(entry: Entry, secrets: Iterable[str] = ()) -> JSONValue:
     hidden = (*secrets, *(secret.reveal() for secret in entry.secrets))
     told: JSONObject = msgspec.to_builtins(entry.record)
     told = cleaned({**told, **_line(entry), "changed": dict(entry.changed)}, hidden)
-    told["client"] = cleaned({"body": _body(entry.body), "fields": dict(entry.fields)}, hidden)
+    told["client"] = cleaned({"body": body_of(entry.body), "fields": dict(entry.fields)}, hidden)
     told["protocol"] = entry.protocol
     told["upstream"] = cleaned(msgspec.to_builtins(entry.way), hidden)
     told["settings"] = _settings(entry)
@@ -129,7 +121,7 @@ def whole(entry: Entry, secrets: Iterable[str] = ()) -> JSONValue:
         found = marks_in(raw.raw, raw.candidates, tools, _policy(policy), nonce) if _read_as_text(raw) else ()
         shown["marks"] = list(_in_utf16(raw.raw, found))
         if attempt.fault is not None:
-            shown["fault"]["why"] = _text(in_words(attempt.fault), hidden)
+            shown["fault"]["why"] = cleaned_text(in_words(attempt.fault), hidden)
         for candidate in shown["candidates"]:
             candidate["why"] = because(candidate["reason"])
     return told
@@ -171,48 +163,3 @@ def _in_utf16(text: str, marks: Sequence[Mark]) -> Iterable[JSONObject]:
 
 def _units(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
-
-
-def _body(data: bytes) -> JSONValue:
-    try:
-        return msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return data.decode("utf-8", "replace")
-
-
-def _text(text: str, secrets: Sequence[str]) -> str:
-    """A text that can be encoded, without keys."""
-    if not text.isascii() and has_surrogate(text):
-        text = replace_surrogates(text)
-    return redacted(text, secrets)
-
-
-def cleaned(value: JSONValue, secrets: Sequence[str]) -> JSONValue:
-    """A value without keys. Bodies are nested 64 deep at most when they come here."""
-    return value if _is_clean(value, secrets) else _cleaned(value, secrets)
-
-
-def _is_clean(value: JSONValue, secrets: Sequence[str]) -> bool:
-    """Whether there is nothing to take out, by its JSON text: to look at each text in it takes ten times as long."""
-    try:
-        text = msgspec.json.encode(value).decode()
-        escaped = [msgspec.json.encode(secret).decode()[1:-1] for secret in secrets if secret]
-    except (ValueError, OverflowError, TypeError):  # half a character, or a number beyond 64 bits
-        return False
-    if may_hold_keys(text, escaped):
-        return False
-    lowered = text.lower()
-    return not any(mark in lowered for mark in _KEY_MARKS)
-
-
-def _cleaned(value: JSONValue, secrets: Sequence[str]) -> JSONValue:
-    if isinstance(value, str):
-        return _text(value, secrets)
-    if isinstance(value, list | tuple):  # structs hold tuples
-        return [_cleaned(each, secrets) for each in cast("Sequence[JSONValue]", value)]
-    if is_object(value):
-        return {
-            _text(name, secrets): _HIDDEN if name.lower() in _KEY_FIELDS and each else _cleaned(each, secrets)
-            for name, each in value.items()
-        }
-    return value
