@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -250,6 +251,19 @@ def test_a_process_that_dies_is_told_of_and_another_one_is_started(tmp_path: Pat
     monkeypatch.setattr(keeping.sys, "executable", str(tmp_path / "nothing"))
     with pytest.raises(ScribeGone):
         scribe.write(batch)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no process is asked to end there")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_one_that_is_told_to_end_goes_on_to_the_end_of_its_input(tmp_path: Path, number: signal.Signals):
+    scribe = Subprocess(f"sqlite:///{tmp_path}/store.db")
+    assert scribe.write(packed()) == Heard(0)
+    process = scribe._process  # pyright: ignore[reportPrivateUsage]
+    assert process is not None
+    process.send_signal(number)
+    assert scribe.write(packed(entry_with("a"))) == Heard(1)
+    scribe.end()
+    assert process.returncode == 0
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="processes cannot be stopped here")

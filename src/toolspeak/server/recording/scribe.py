@@ -2,7 +2,8 @@
 
 Started by `keeping`, beside each process that answers, so that none of this takes time from clients. Its input is
 frames: four bytes of length, then a letter and what it stands for. A batch is its entries, and an end that says what
-must not be written; about each it says one line of JSON. It ends with its input.
+must not be written; about each it says one line of JSON. It ends with its input, and not before: who ends a server may
+tell all of its processes at once, and this one still has to write then.
 Above: `keeping`. Below: `shown`, the store.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -178,7 +180,9 @@ def main(source: BinaryIO, told: BinaryIO) -> None:
 
 
 if __name__ == "__main__":
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
     with suppress(AttributeError, OSError):  # not every system has this
         os.nice(_NICENESS)
-    with suppress(BrokenPipeError, KeyboardInterrupt):
+    with suppress(BrokenPipeError):
         main(sys.stdin.buffer, sys.stdout.buffer)
