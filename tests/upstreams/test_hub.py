@@ -186,6 +186,38 @@ def test_several_files_of_a_model_are_kept_beside_each_other(tmp_path: Path):
     assert kept(other, tmp_path) is None
 
 
+def test_files_of_one_name_in_two_folders_are_two_files(tmp_path: Path):
+    other = CONTENT[::-1]
+    paths = {"a/small.gguf": CONTENT, "b/small.gguf": other, "small.gguf": CONTENT[1:] + b"x"}
+    for path, content in paths.items():
+        with hub(content=content) as server:
+            server.files = [each for name, held in paths.items() for each in listed(name, content=held)]
+            found = obtain(HubName("owner", "small-GGUF", path), tmp_path, server.environment())
+            assert found.read_bytes() == content
+    for path, content in paths.items():
+        found = kept(HubName("owner", "small-GGUF", path), tmp_path)
+        assert found is not None
+        assert (found.name, found.read_bytes()) == ("small.gguf", content)
+
+
+def test_a_file_of_the_same_size_that_is_not_the_one_listed_is_fetched_again(tmp_path: Path):
+    with hub("small-Q4_K_M.gguf") as server:
+        path = obtain(MODEL, tmp_path, server.environment())
+        path.write_bytes(CONTENT[::-1])
+        path.with_name("files.json").unlink()
+        assert obtain(MODEL, tmp_path, server.environment()).read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize(
+    "path", ["../../../up-Q4_K_M.gguf", "/up-Q4_K_M.gguf", "./up-Q4_K_M.gguf", "a b/c/up-Q4_K_M.gguf"]
+)
+def test_no_path_that_the_hub_lists_leads_out_of_the_folder_of_the_model(path: str, tmp_path: Path):
+    with hub(path) as server:
+        found = obtain(MODEL, tmp_path, server.environment())
+    assert found.resolve().is_relative_to(tmp_path / "hub" / "owner--small-GGUF")
+    assert kept(MODEL, tmp_path) == found
+
+
 def test_where_nothing_is_usual_the_first_file_is_taken(tmp_path: Path):
     with hub("small-F16.gguf", "small-BF16.gguf") as server:
         assert obtain(HubName("owner", "small-GGUF"), tmp_path, server.environment()).name == "small-F16.gguf"

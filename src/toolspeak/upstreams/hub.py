@@ -81,6 +81,12 @@ class _File(msgspec.Struct, frozen=True):
         return self.path.rpartition("/")[2]
 
     @property
+    def place(self) -> Path:
+        """Where it is kept: files of one name in several folders are several. A folder is one step, never upwards."""
+        above = self.path.rpartition("/")[0]
+        return Path(urllib.parse.quote(above, safe="").replace(".", "%2E"), self.base)
+
+    @property
     def bytes(self) -> int:
         return (self.lfs and self.lfs.size) or self.size
 
@@ -110,10 +116,10 @@ def kept(model: HubName, cache: Path) -> Path | None:
     folder = _folder(model, cache)
     try:
         files = _chosen(model, _fetched(folder))
-        whole = all((folder / file.base).stat().st_size == file.bytes for file in files)
+        whole = all((folder / file.place).stat().st_size == file.bytes for file in files)
     except (OSError, WeightsError):
         return None
-    return folder / files[0].base if whole else None
+    return folder / files[0].place if whole else None
 
 
 def _fetched(folder: Path) -> list[_File]:
@@ -145,18 +151,18 @@ def obtain(model: HubName, cache: Path, environment: Mapping[str, str], progress
         why = "there is no room" if full else error.strerror or str(error)
         hint = "make room, or name another folder with XDG_CACHE_HOME"
         raise WeightsError(f"the model {model} cannot be kept in {folder}: {why}", hint=hint) from error
-    return folder / files[0].base
+    return folder / files[0].place
 
 
 def _bring(hub: _Hub, files: list[_File], folder: Path, parts: Path, progress: Progress | None) -> None:
     """Fetch the files that are not there yet, and write down which they are."""
     total = sum(file.bytes for file in files)
-    missing = sum(file.bytes for file in files if not _there(file, folder))
-    if shutil.disk_usage(folder).free < missing * _ROOM:
+    missing = {file.path for file in files if not _there(file, folder)}
+    if shutil.disk_usage(folder).free < sum(file.bytes for file in files if file.path in missing) * _ROOM:
         raise OSError(errno.ENOSPC, "too little room")
     done = 0
     for file in files:
-        if not _there(file, folder):  # else it was checked when it came
+        if file.path in missing:
             hub.fetch(file, folder, parts, _counted(progress, done, total))
         done += file.bytes
     others = [file for file in _fetched(folder) if file.path not in {each.path for each in files}]
@@ -164,8 +170,8 @@ def _bring(hub: _Hub, files: list[_File], folder: Path, parts: Path, progress: P
 
 
 def _there(file: _File, folder: Path) -> bool:
-    target = folder / file.base
-    return target.exists() and target.stat().st_size == file.bytes
+    target = folder / file.place
+    return target.exists() and _is(target, file)
 
 
 def _folder(model: HubName, cache: Path) -> Path:
@@ -258,7 +264,9 @@ class _Hub:
 
     def fetch(self, file: _File, folder: Path, parts: Path, heard: Callable[[int], None]) -> None:
         """Bring a file into a folder, going on where an earlier try broke off."""
-        partial = parts / f".{file.base}.part"
+        partial, target = parts / file.place.with_name(f".{file.base}.part"), folder / file.place
+        for path in (partial, target):
+            path.parent.mkdir(exist_ok=True)
         url = f"{self._endpoint}/{self._model}/resolve/main/{urllib.parse.quote(file.path)}"
         try:
             download(url, partial, heard, self._headers, self._opener.open)
@@ -272,7 +280,7 @@ class _Hub:
                 f"what came as {file.path} of {self._model} is not what the hub lists: its size or hash differs",
                 hint="nothing of it was kept; try again",
             )
-        partial.replace(folder / file.base)
+        partial.replace(target)
 
     def _explained(self, error: Exception) -> WeightsError:
         """What went wrong, in words that help."""
