@@ -62,6 +62,16 @@ def test_what_is_no_model_or_no_adapter_is_told_at_once(tmp_path: Path):
         prepare(load(env={"HOME": str(tmp_path)}, cwd=tmp_path), "what is this")
 
 
+def test_a_file_that_is_no_model_is_told_before_anything_listens(tmp_path: Path):
+    file = tmp_path / "mine.gguf"
+    file.write_bytes(b"<html>")
+    config = load(env={"HOME": str(tmp_path)}, cwd=tmp_path)
+    with pytest.raises(ConfigError, match="no file of weights"):
+        prepare(config, str(file))
+    file.write_bytes(b"GGUF and more")
+    assert prepare(config, str(file)) == "mine"
+
+
 @pytest.mark.parametrize(
     ("model", "upstream", "here"),
     [

@@ -184,6 +184,16 @@ def test_nobody_else_may_ask_it(weights: Path):
     with_model(weights, talk)
 
 
+@pytest.mark.usefixtures("weights")
+def test_a_prompt_that_does_not_fit_is_told_with_the_setting_that_makes_room():
+    words = "many words " * 400
+    with ts.Client("embedded:", config=load({"context": 512})) as client, pytest.raises(UpstreamError) as caught:
+        client.chat(words, max_tokens=1)
+    assert "`toolspeak serve --context N`" in str(caught.value)
+    with ts.Client("embedded:", config=load({"context": 1024})) as client:
+        assert client.chat(words, max_tokens=2).usage.input_tokens > 512
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"GGUF", b"GGUF" + b"\xff" * 4096], ids=["nothing", "no more than a mark", "garbage"]
 )

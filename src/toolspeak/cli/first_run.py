@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..config import Config
+from ..errors import ConfigError
 
 if TYPE_CHECKING:
     from ..upstreams.weights import Progress
@@ -46,19 +47,22 @@ def prepare(config: Config, model: str) -> str:
     """See to it that an embedded model can run: its runtime is there, its weights are here. Says what it is called.
 
     Raises:
-        ConfigError: the runtime is not installed.
+        ConfigError: the runtime is not installed, or a file is no model.
         WeightsError: the weights cannot be had.
     """
-    from ..upstreams.embedded import kept_weights, need_runtime, recipe_for, weights_of
+    from ..upstreams.embedded import is_gguf, kept_weights, need_runtime, recipe_for, weights_of
     from ..upstreams.weights import DEFAULT
 
     need_runtime()
-    recipe = recipe_for(model, config.adapter)
-    if kept_weights(recipe, config.cache_folder) is None:
+    recipe = recipe_for(model, config.adapter, config.context)
+    kept = kept_weights(recipe, config.cache_folder)
+    if kept is None:
         size = "" if recipe.hub else f", {round(DEFAULT.size / 1e6)} MB"
         click.echo(f"fetching the weights of {recipe.name}{size}, once, into {config.cache_folder}", err=True)
         with _bar() as progress:
             weights_of(recipe, config.cache_folder, config.environment(), progress)
+    elif not is_gguf(kept):
+        raise ConfigError(f"`{kept}` is no file of weights", hint="it must be a GGUF file; was it fetched whole?")
     return recipe.name
 
 

@@ -116,7 +116,7 @@ def _running(command: Callable[..., None]) -> Callable[..., None]:
 class _Reader:
     """Reads the configuration, and knows what of it must not be shown."""
 
-    def __init__(self, flags: Mapping[str, str | bool | None], upstream: str, model: str) -> None:
+    def __init__(self, flags: Mapping[str, str | bool | int | None], upstream: str, model: str) -> None:
         self._flags = flags
         self._named = (upstream, model)
         self.secrets: list[Secret] = []
@@ -139,6 +139,7 @@ class _Reader:
 @click.option("--transport", type=click.Choice(["auto", "thin", "httpx2"]), help="how upstreams are reached")
 @click.option("--model", default="", metavar="NAME", help="use this model whatever a request names")
 @click.option("--adapter", default="", metavar="FILE", help="a LoRA adapter (GGUF) for the embedded model")
+@click.option("--context", type=int, metavar="N", help="tokens that an answer of the embedded model may see (4096)")
 @click.option("--mode", type=click.Choice(["auto", "force", "fallback", "off"]), help="when to emulate tool calls")
 @click.option("--plan", type=click.Choice(["inline", "decision", "envelope"]), help="how to emulate them")
 @click.option("--chat-only", is_flag=True, help="take tools away altogether")
@@ -151,7 +152,13 @@ class _Reader:
 )
 @_running
 def command(
-    upstream: str, model: str, auth: Auth, address: _Address, manner: _Manner, log: _Log, **settings: str | bool | None
+    upstream: str,
+    model: str,
+    auth: Auth,
+    address: _Address,
+    manner: _Manner,
+    log: _Log,
+    **settings: str | bool | int | None,
 ) -> None:
     """Serve every OpenAI, Anthropic, Gemini and Ollama client, with tool calling, from one upstream or several.
 

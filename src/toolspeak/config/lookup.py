@@ -80,6 +80,11 @@ class Config:
         return str(self._value("adapter"))
 
     @property
+    def context(self) -> int:
+        """Tokens of context that each answer of the embedded model has."""
+        return self._value("context")  # type: ignore[return-value]
+
+    @property
     def load_plugins(self) -> str:
         """Which plugins to load: `all`, `none`, or names separated by commas."""
         return str(self._value("load_plugins"))

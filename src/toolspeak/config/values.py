@@ -55,6 +55,8 @@ Auth: TypeAlias = Literal["replace", "forward", "check"]
 #: Where a server keeps what was asked.
 Record: TypeAlias = Literal["memory", "store", "off"]
 Seconds: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
+#: Tokens of an embedded model's context.
+Context: TypeAlias = Annotated[int, msgspec.Meta(ge=512, le=1_048_576)]
 #: A limit; 0 for none.
 Limit: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -159,8 +161,9 @@ class Own(msgspec.Struct, frozen=True):
     api_key_file: str = ""
     #: How services are reached.
     transport: Transport = "auto"
-    #: A LoRA adapter for the embedded model, as a GGUF file.
+    #: A LoRA adapter for the embedded model, as a GGUF file, and the tokens that one of its answers may see.
     adapter: str = ""
+    context: Context = 4096
     #: What nonces are made from; empty: one is made and kept in the state file.
     secret: str = ""
     secret_file: str = ""

@@ -33,6 +33,7 @@ __all__ = [
     "ADAPTER",
     "NO_ADAPTER",
     "EmbeddedUpstream",
+    "is_gguf",
     "kept_weights",
     "need_runtime",
     "recipe_for",
@@ -46,10 +47,13 @@ _LOAD_SECONDS = 600
 _END_SECONDS = 5
 #: A long prompt takes minutes on a slow machine before its first token, and a queue adds to that.
 _TIMEOUTS = Timeouts(connect=10, first_byte=900, idle=300, total=3600)
+#: What llama.cpp says of a prompt that does not fit.
+_TOO_LONG = "context size"
 #: More threads than this do not make a small model faster.
 _MOST_THREADS = 8
 #: Two answers at once, so that a short one need not wait for a long one.
 _PARALLEL = 2
+_MAGIC = b"GGUF"
 _CHILD = "toolspeak.upstreams.embedded_child"
 #: Teaches the default model to call tools; 10 MB, so it comes with the package. How it was made: `training/README.md`.
 ADAPTER = Path(__file__).parent.parent / "adapters" / "smollm2-135m-tools.gguf"
@@ -114,6 +118,12 @@ def recipe_for(model: str, adapter: str = "", context: int = 0) -> Recipe:
         "hf:owner/name/file.gguf, or nothing for the model that comes along"
     )
     raise ConfigError(f"`{model}` is no model that can run here", hint=hint)
+
+
+def is_gguf(file: Path) -> bool:
+    """Whether a file begins as files of weights do; whether it is whole shows when it is loaded."""
+    with file.open("rb") as content:
+        return content.read(len(_MAGIC)) == _MAGIC
 
 
 def kept_weights(recipe: Recipe, cache: Path) -> Path | None:
@@ -200,9 +210,14 @@ class EmbeddedUpstream:
 
     async def _batches(self, request: Request) -> Batches:
         service = await self.start()
-        async with aclosing(service.open(request)) as batches:
-            async for batch in batches:
-                yield batch
+        try:
+            async with aclosing(service.open(request)) as batches:
+                async for batch in batches:
+                    yield batch
+        except UpstreamError as error:
+            if _TOO_LONG in str(error):
+                error.hint = f"`toolspeak serve --context N`, or `context = N`, gives more than {self._recipe.context}"
+            raise
 
     async def start(self) -> HttpUpstream:
         """See to it that the model runs; the service that it answers by.
