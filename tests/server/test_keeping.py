@@ -22,6 +22,7 @@ from toolspeak.errors import StoreError
 from toolspeak.server.exchange import Record
 from toolspeak.server.recording import keeping
 from toolspeak.server.recording.keeping import Keeper, ScribeGone, Subprocess, recorder_from
+from toolspeak.server.recording.losses import Losses
 from toolspeak.server.recording.recorder import Entry, Recorder, recalled, size_of
 from toolspeak.server.recording.scribe import Batch, Heard, Opening, Packed, batches, main, sized, worked
 from toolspeak.server.recording.shown import whole
@@ -129,21 +130,23 @@ def test_a_store_that_cannot_follow_loses_requests_and_says_so(
 ):
     monkeypatch.setattr(keeping, "_MOST_BYTES", 1000)
     goes_on = threading.Event()
-    keeper = Keeper(lambda data: (goes_on.wait(20), Heard(1))[1], tuple, gather=0.0)
+    keeper = Keeper(lambda data: (goes_on.wait(20), Heard(300))[1], tuple, gather=0.0)
     entry = entry_with(raw)
     for _ in range(300):
         keeper(entry, size_of(entry))
     goes_on.set()
     assert keeper.settle(20)
-    before = keeper.dropped
+    before = keeper.lost.count
     assert before >= 300 - 3 * together  # those under way, those that were too many, and those not encoded yet
     assert "were not recorded" in caplog.text
     keeper(entry_with("x"), 100)  # there is room again
     assert keeper.settle(20)
-    assert keeper.dropped == before
+    assert keeper.lost.count == before
 
 
-def test_a_scribe_that_is_gone_is_told_of_and_not_tried_at_once(caplog: pytest.LogCaptureFixture):
+def test_a_scribe_that_is_gone_is_not_tried_at_once_and_all_that_is_lost_is_told_with_the_reason(
+    caplog: pytest.LogCaptureFixture,
+):
     tries: list[int] = []
 
     def write(data: bytes) -> Heard:
@@ -151,11 +154,15 @@ def test_a_scribe_that_is_gone_is_told_of_and_not_tried_at_once(caplog: pytest.L
         raise ScribeGone("it has ended")
 
     keeper = Keeper(write, tuple, gather=0.0)
-    for _ in range(2):
+    for _ in range(3):
         keeper(entry_with("a"), 100)
         assert keeper.settle(20)
-    assert (len(tries), keeper.dropped) == (1, 1)
-    assert "1 requests were not recorded: it has ended" in caplog.text
+    assert (len(tries), keeper.lost.count) == (1, 3)
+    keeper.close()
+    assert caplog.messages == [
+        "1 requests were not recorded: it has ended (1 in all)",
+        "2 requests were not recorded: it has ended (3 in all)",
+    ]
 
 
 def test_what_the_scribe_could_not_write_and_what_we_did_wrong_is_logged(caplog: pytest.LogCaptureFixture):
@@ -164,8 +171,28 @@ def test_what_the_scribe_could_not_write_and_what_we_did_wrong_is_logged(caplog:
     for _ in range(2):
         keeper(entry_with("a"), 100)
         assert keeper.settle(20)
-    assert "could not be recorded: the disk is full" in caplog.text
+    assert "1 requests were not recorded: the disk is full (1 in all)" in caplog.messages
+    assert "1 requests were not recorded: a mistake of ours (2 in all)" in caplog.messages
     assert "StopIteration" in caplog.text
+
+
+def test_losses_are_told_at_first_by_the_hundred_for_each_reason_and_when_they_end(caplog: pytest.LogCaptureFixture):
+    lost = Losses()
+    for _ in range(150):
+        lost.add(1, "full")
+    lost.add(5, "gone")
+    lost.add(2, "gone")
+    lost.tell()
+    lost.tell()
+    lost.add(1, "gone")
+    assert [each.split()[0] + each.partition(":")[2] for each in caplog.messages] == [
+        "1 full (1 in all)",
+        "100 full (101 in all)",
+        "49 full (150 in all)",
+        "5 gone (155 in all)",
+        "2 gone (157 in all)",
+        "1 gone (158 in all)",
+    ]
 
 
 def test_what_is_left_is_written_at_the_end():
@@ -289,6 +316,7 @@ def test_one_that_hangs_does_not_keep_the_server_from_ending(tmp_path: Path, mon
     process.kill()  # if nobody has
     assert ended
     assert process.returncode == -signal.SIGKILL
+    assert keeper.lost.count == 1
 
 
 @pytest.mark.parametrize(("record", "keeps"), [("off", None), ("memory", Recorder), ("store", Recorder)])

@@ -3,7 +3,7 @@
 To shape, clean and write a request takes longer than to answer a short one, so none of it is done in this process:
 entries are encoded some at a time, and a thread gives those of half a second to the `scribe` at once. Nobody waits for
 that. Where the database cannot follow, what is too much is dropped, and the log says how much. Above:
-`toolspeak serve`. Below: `recorder`, `scribe`, the store.
+`toolspeak serve`. Below: `recorder`, `scribe`, `losses`, the store.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import msgspec
 from ...config import Config, Secret
 from ...errors import ToolspeakError
 from ...store import open_recordings
+from .losses import Losses
 from .recorder import Entry, Recorder
 from .scribe import Heard, Opening, Packed, sized
 
@@ -33,8 +34,6 @@ _GATHER = 0.5
 #: Entries that are encoded at once, and the bytes of their texts from which on fewer are. Between two requests the
 #: processor has forgotten how to encode, so that one alone takes three times as long.
 _TOGETHER, _TOGETHER_BYTES = 32, 256 * 1024
-#: Dropped entries between two lines in the log.
-_EVERY = 100
 #: Seconds until one that could not be started, or died, is tried again; and those for its last words at the end.
 _PAUSE, _LAST_WORDS = 5.0, 10.0
 
@@ -134,9 +133,9 @@ class Keeper:
         self._told = False
         self._written = threading.Condition()
         self._under_way = self._closing = False
-        #: Until when nothing is tried, after it was in vain.
-        self._until = 0.0
-        self.dropped = 0
+        #: Until when nothing is tried, after it was in vain, and why it was.
+        self._until, self._why = 0.0, ""
+        self.lost = Losses()
 
     def __call__(self, entry: Entry, size: int) -> None:
         """Have an entry written soon, whose texts take so many bytes."""
@@ -162,7 +161,7 @@ class Keeper:
         if not fresh:
             return
         if self._waiting.size > _MOST_BYTES:
-            self._drop(len(fresh))
+            self.lost.add(len(fresh), "the store cannot follow")
         else:
             self._waiting.add(fresh)
 
@@ -183,7 +182,8 @@ class Keeper:
             self._thread.join(_LAST_WORDS)
         self._end()
         if self._thread is not None:
-            self._thread.join(_LAST_WORDS)  # it says what is lost
+            self._thread.join(_LAST_WORDS)  # it counts what is lost
+        self.lost.tell()
 
     def _work(self) -> None:
         while not self._closing or self._is_left():
@@ -197,7 +197,8 @@ class Keeper:
                 try:
                     self._hand_over(batch)
                 except Exception:
-                    _log.exception("%d requests could not be recorded", len(batch))
+                    _log.exception("a mistake of ours in recording")
+                    self.lost.add(len(batch), "a mistake of ours")
             self._under_way = False
             with self._written:
                 self._written.notify_all()
@@ -212,21 +213,18 @@ class Keeper:
     def _hand_over(self, batch: Packed) -> None:
         count = len(batch)
         if time.monotonic() < self._until:
-            self._drop(count)
+            self.lost.add(count, self._why)
             return
         try:
             heard = self._write(batch.whole([secret.reveal() for secret in self._secrets()]))
         except ScribeGone as error:
-            _log.warning("%d requests were not recorded: %s", count, error)
-            self._until = time.monotonic() + _PAUSE
+            self._until, self._why = time.monotonic() + _PAUSE, str(error)
+            self.lost.add(count, self._why)
             return
-        if heard.problem:
-            _log.warning("%d requests could not be recorded: %s", count - heard.kept, heard.problem)
-
-    def _drop(self, count: int) -> None:
-        before, self.dropped = self.dropped, self.dropped + count
-        if before // _EVERY != self.dropped // _EVERY or not before:
-            _log.warning("%d requests were not recorded: the store cannot follow", self.dropped)
+        if heard.kept < count:
+            self.lost.add(count - heard.kept, heard.problem)
+        else:
+            self.lost.tell()
 
 
 def recorder_from(config: Config, secrets: Callable[[], Iterable[Secret]]) -> Recorder | None:
