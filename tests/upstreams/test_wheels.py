@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import sys
 import threading
+import traceback
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -122,6 +124,9 @@ class Index(ThreadingHTTPServer):
         self.ranges = True
         #: Bytes that are sent instead of an answer, by the path that is asked for.
         self.instead: dict[str, bytes] = {}
+        #: Where the page says that files lie, and who asked for what.
+        self.files_at = "../.."
+        self.told: list[tuple[str, str]] = []
         self.asked: list[str] = []
 
     @property
@@ -136,11 +141,15 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
+        self.server.told.append((self.path, self.headers.get("Authorization", "")))
         if self.path in self.server.instead:
             self.wfile.write(self.server.instead[self.path])
             self.close_connection = True
         elif self.path == "/simple/small-model/":
-            page = f'<a href="../../files/small_model-0.9-py3-none-any.whl">old</a><a href="../../files/{FILE}#sha256=1">new</a>'
+            files = f"{self.server.files_at}/files"
+            page = (
+                f'<a href="{files}/small_model-0.9-py3-none-any.whl">old</a><a href="{files}/{FILE}#sha256=1">new</a>'
+            )
             self._answer(200, page.encode(), len(page))
         elif self.path == f"/files/{FILE}":
             self._file()
@@ -229,6 +238,49 @@ def test_an_index_that_is_not_there_says_so(tmp_path: Path):
         gone = server.url
     with pytest.raises(Unreachable, match="the index: "):
         by_index(Order(*order(tmp_path)[:4], {"PIP_INDEX_URL": gone}, lambda done: None))
+
+
+# ---- who asks the index
+
+WHO = "Basic " + base64.b64encode(b"user:s3cret@1").decode()
+
+
+def with_credentials(server: Index) -> dict[str, str]:
+    return {"PIP_INDEX_URL": server.url.replace("//", "//user:s3cret%401@")}
+
+
+def test_credentials_in_the_address_of_the_index_are_told_to_it(tmp_path: Path, wheel: Path):
+    with index(wheel.read_bytes()) as server:
+        by_index(Order(*order(tmp_path)[:4], with_credentials(server), lambda done: None))
+        assert server.told == [("/simple/small-model/", WHO), (f"/files/{FILE}", WHO)]
+
+
+def redirect(to: str) -> bytes:
+    return f"HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n".encode()
+
+
+@pytest.mark.parametrize("way", ["link", "redirect"])
+def test_credentials_of_the_index_are_told_to_no_other_host(way: str, tmp_path: Path, wheel: Path):
+    with index(wheel.read_bytes()) as server, index(wheel.read_bytes()) as other:
+        there = other.url.removesuffix("/simple/")
+        if way == "link":
+            server.files_at = there
+        else:
+            server.instead[f"/files/{FILE}"] = redirect(f"{there}/files/{FILE}")
+        found = by_index(Order(*order(tmp_path)[:4], with_credentials(server), lambda done: None))
+        assert found.read_bytes() == wheel.read_bytes()
+        assert other.told == [(f"/files/{FILE}", "")]
+
+
+@pytest.mark.parametrize("host", ["[", "127.0.0.1:none", "\u2100", "127.0.0.1:1"])
+def test_credentials_are_never_shown(host: str, tmp_path: Path):
+    settings = {"PIP_INDEX_URL": f"http://user:s3cret@{host}/simple"}
+    with pytest.raises(Unreachable, match="the index: ") as caught:
+        by_index(Order(*order(tmp_path)[:4], settings, lambda done: None))
+    assert "s3cret" not in "".join(traceback.format_exception(caught.value))
+
+
+# ---- an index that is broken
 
 
 @pytest.mark.parametrize("path", ["/simple/small-model/", f"/files/{FILE}"])

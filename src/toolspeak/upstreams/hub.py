@@ -16,14 +16,13 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from http.client import HTTPException, HTTPMessage
+from http.client import HTTPException
 from pathlib import Path
-from typing import IO
 
 import msgspec
 
 from .weights import Progress, WeightsError
-from .wheels import download, parts_folder
+from .wheels import SameHost, download, parts_folder
 
 __all__ = ["PREFIX", "HubName", "kept", "named", "obtain", "runs_here"]
 
@@ -222,23 +221,6 @@ def _parts(first: _File, files: Mapping[str, _File]) -> list[_File]:
 # ---- the hub
 
 
-class _SameHost(urllib.request.HTTPRedirectHandler):
-    """Follows redirects. Who asks is told to the hub alone: files often lie elsewhere."""
-
-    def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
-    ) -> urllib.request.Request | None:
-        made = super().redirect_request(req, fp, code, msg, headers, newurl)
-        if made is not None and _origin(newurl) != _origin(req.full_url):
-            made.remove_header("Authorization")
-        return made
-
-
-def _origin(url: str) -> tuple[str, str]:
-    parts = urllib.parse.urlsplit(url)
-    return parts.scheme, parts.netloc
-
-
 class _Hub:
     """Asks the hub about one model."""
 
@@ -247,7 +229,7 @@ class _Hub:
         self._endpoint = (environment.get("HF_ENDPOINT") or _ENDPOINT).rstrip("/")
         token = environment.get("HF_TOKEN", "").strip()
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._opener = urllib.request.build_opener(_SameHost)
+        self._opener = urllib.request.build_opener(SameHost)
         if not self._endpoint.startswith(("https://", "http://")):
             raise WeightsError("`HF_ENDPOINT` is no address", hint="it looks like https://huggingface.co")
 

@@ -6,6 +6,7 @@ function; it puts the distribution into a working folder or says why it cannot. 
 
 from __future__ import annotations
 
+import base64
 import importlib.util
 import shutil
 import subprocess
@@ -18,13 +19,13 @@ import urllib.request
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from html.parser import HTMLParser
-from http.client import HTTPException
+from http.client import HTTPException, HTTPMessage
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import IO, Any, NamedTuple, TypeAlias
 
 from ..locks import held
 
-__all__ = ["WAYS", "Order", "Unreachable", "Way", "by_index", "by_pip", "by_uv", "download", "parts_folder"]
+__all__ = ["WAYS", "Order", "SameHost", "Unreachable", "Way", "by_index", "by_pip", "by_uv", "download", "parts_folder"]
 
 #: Bytes that have come, of a whole that the listener knows.
 Heard = Callable[[int], None]
@@ -91,9 +92,15 @@ def by_index(order: Order) -> Path:
     if not index.startswith(("https://", "http://")):
         raise Unreachable(f"no index is named by {' or '.join(_INDEX_SETTINGS)}")
     try:
-        url = _wheel_url(f"{index.rstrip('/')}/{order.name}/", order.name, order.version)
+        index, headers = _without_credentials(index)
+    except ValueError:  # its words may hold the password
+        raise Unreachable("the index: what names it is no address") from None
+    send = urllib.request.build_opener(SameHost).open
+    try:
+        page = urllib.request.Request(f"{index.rstrip('/')}/{order.name}/", headers=headers)
+        url = _wheel_url(page, order.name, order.version, send)
         partial = order.keep / f".{order.name}-{order.version}.part"
-        download(url, partial, order.heard)
+        download(url, partial, order.heard, headers if _origin(url) == _origin(index) else None, send)
     except (OSError, HTTPException, ValueError) as error:
         raise Unreachable(f"the index: {_said(error)}") from error
     wheel = order.work / f"{order.name}.whl"
@@ -170,8 +177,20 @@ class _Links(HTMLParser):
             self.found.extend(value for key, value in attrs if key == "href" and value)
 
 
-def _wheel_url(page: str, name: str, version: str) -> str:
-    with urllib.request.urlopen(page, timeout=_ANSWER_SECONDS) as answer:
+def _without_credentials(index: str) -> tuple[str, dict[str, str]]:
+    """The address of an index without who asks, and the headers that say it."""
+    parts = urllib.parse.urlsplit(index)
+    who, told, host = parts.netloc.rpartition("@")
+    if not told:
+        return index, {}
+    user, _, password = who.partition(":")
+    plain = f"{urllib.parse.unquote(user)}:{urllib.parse.unquote(password)}"
+    basic = base64.b64encode(plain.encode()).decode()
+    return parts._replace(netloc=host).geturl(), {"Authorization": f"Basic {basic}"}
+
+
+def _wheel_url(page: urllib.request.Request, name: str, version: str, send: Send) -> str:
+    with send(page, timeout=_ANSWER_SECONDS) as answer:
         base = answer.url
         text = answer.read(_LARGEST_PAGE).decode("utf-8", "replace")
     links = _Links()
@@ -183,6 +202,23 @@ def _wheel_url(page: str, name: str, version: str) -> str:
         if file.startswith(start) and file.endswith(".whl") and url.startswith(("https://", "http://")):
             return url
     raise ValueError(f"it has no wheel of {name} {version}")
+
+
+class SameHost(urllib.request.HTTPRedirectHandler):
+    """Follows redirects. Who asks is told to the host that was asked alone: files often lie elsewhere."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> urllib.request.Request | None:
+        made = super().redirect_request(req, fp, code, msg, headers, newurl)
+        if made is not None and _origin(newurl) != _origin(req.full_url):
+            made.remove_header("Authorization")
+        return made
+
+
+def _origin(url: str) -> tuple[str, str]:
+    parts = urllib.parse.urlsplit(url)
+    return parts.scheme, parts.netloc
 
 
 @contextmanager
