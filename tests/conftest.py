@@ -44,6 +44,9 @@ _FIRST = "test_embedded.py"
 
 _WANTED = "for want of a system package"
 
+#: Characters of a parameter that a test is called by.
+_LONGEST_ID = 80
+
 
 def _browser() -> str:
     """Why there is no browser, or nothing."""
@@ -85,6 +88,13 @@ def pytest_configure(config: pytest.Config) -> None:
     first = coverage.Coverage.current() if hasattr(config, "workerinput") else None
     if first is not None:
         first.stop()
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """A text that would fill the screen is named by its beginning and its length."""
+    if isinstance(val, str | bytes) and len(val) > _LONGEST_ID:
+        return f"{ascii(val[:20])[:_LONGEST_ID]}, {len(val)} long"
+    return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
