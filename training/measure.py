@@ -30,7 +30,6 @@ from .seal import Seal
 from .tokens import END, tokenizer
 from .train import restored
 
-
 #: The token by which an envelope says that nothing is called: the list ends where a call could begin.
 NO_CALLS = "]"
 
@@ -138,7 +137,10 @@ def main() -> None:
                     }
                 )
         for set_, (count, names, right) in sorted(counts.items()):
-            print(f"{name:24} {bias:4} {set_:14} n={count:4} names={names / count:6.1%} all={right / count:6.1%}", flush=True)
+            print(
+                f"{name:24} {bias:4} {set_:14} n={count:4} names={names / count:6.1%} all={right / count:6.1%}",
+                flush=True,
+            )
         if asked.out:
             Path(asked.out).write_text(json.dumps(wrong, ensure_ascii=False, indent=1), encoding="utf-8")
 
