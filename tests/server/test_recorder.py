@@ -10,10 +10,11 @@ import pytest
 
 from tests.server.asgi import HELLO, Parrot, ask, gateway, line, run
 from toolspeak.core.events import Candidate
-from toolspeak.core.model import Message, Note, Request, TextPart, Usage
+from toolspeak.core.model import Message, Note, Options, Request, TextPart, Usage
 from toolspeak.core.turns.trace import AttemptTrace, Trace
 from toolspeak.server.app import App
 from toolspeak.server.exchange import Record
+from toolspeak.server.recording import recorder as recording
 from toolspeak.server.recording.recorder import Entry, Recorder
 
 LARGEST = 2 * 1024 * 1024
@@ -53,6 +54,35 @@ def test_who_has_seen_some_asks_for_the_later_ones():
     assert list(recorder.after(numbers[-1])) == []
 
 
+@pytest.fixture
+def only_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if values took nothing beside their texts."""
+    monkeypatch.setattr(recording, "_held_by", lambda entry, most: 0)
+
+
+@pytest.mark.requirement("R-T11")
+@pytest.mark.parametrize(
+    ("messages", "extra", "found", "shortened"),
+    [
+        (1, {}, 1, False),
+        (500, {"a": {"b": [1, 2, {}]}}, 10, False),
+        (20_000, {}, 1, True),
+        (1, {"a": [{}] * 30_000}, 1, True),
+        (1, {"a": {str(each): [] for each in range(30_000)}}, 1, True),
+        (1, {}, 20_000, True),
+    ],
+)
+def test_many_small_values_take_more_than_their_texts(messages: int, extra: Any, found: int, shortened: bool):
+    made = record("a")
+    (attempt,) = made.trace.attempts
+    said = (Message("user", (TextPart("a"),)),) * messages
+    asked = Request("m", said, options=Options(extra=extra))
+    changed = msgspec.structs.replace(attempt, request=asked, candidates=attempt.candidates * found)
+    made = msgspec.structs.replace(made, trace=msgspec.structs.replace(made.trace, attempts=(changed,)))
+    kept = Recorder().add(Entry(made, body=b"x" * 3000))
+    assert (kept.body == b"") is shortened
+
+
 def test_a_refused_request_takes_the_bytes_of_its_body():
     recorder = Recorder(most_bytes=50)
     bare = msgspec.structs.replace(record("bare"), trace=Trace("", "", ""))
@@ -72,6 +102,7 @@ def test_they_take_so_many_bytes_in_all():
 
 
 @pytest.mark.requirement("R-T11")
+@pytest.mark.usefixtures("only_texts")
 def test_one_that_is_too_large_is_kept_without_its_texts_and_says_so():
     recorder = Recorder()
     small = recorder.add(entry("small", LARGEST - len("Hello.")))

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from itertools import count
+from typing import cast
 
 import msgspec
 
@@ -26,8 +27,13 @@ __all__ = ["Entry", "Recorder", "Way", "bare_url", "entry_of", "recalled", "size
 
 #: How many requests can be asked about afterwards.
 MOST_ENTRIES = 2000
-#: What they take together, by the bytes of requests and answers, and what one may take: coding agents send up to 1 MiB.
+#: What they take together, by the bytes of requests and answers and the number of values in them, and what one may
+#: take: coding agents send up to 1 MiB.
 MOST_BYTES, LARGEST_ENTRY = 32 * 1024 * 1024, 2 * 1024 * 1024
+#: What a value takes in memory beside its text, in bytes, about: texts of many small values take far less than these.
+_NODE = 100
+#: Texts of so few bytes hold too few values for that: to count them would take longer than all else here.
+_SMALL = 2048
 #: Notes of requests whose tools do not stand in their body.
 _RECALLED = frozenset({"tools_recalled", "tools_guessed"})
 #: What nobody has changed in a request that repeats none.
@@ -160,6 +166,39 @@ def size_of(entry: Entry) -> int:
     return size
 
 
+def _held_by(entry: Entry, most: int) -> int:
+    """What the values of a request and its answers take beside their texts, about; not counted further than `most`.
+
+    Tools are left out: requests that offer the same ones share them.
+    """
+    attempts = entry.record.trace.attempts
+    if not attempts:
+        return 0
+    request = attempts[-1].request
+    enough = most // _NODE + 1
+    asked = _nodes([request.messages, request.options.extra], enough) * len(attempts)  # each of them holds the request
+    return _NODE * (asked + _nodes([each.candidates for each in attempts], enough))
+
+
+def _nodes(stack: list[object], most: int) -> int:
+    """How many values there are within some; it is not looked further when there are so many."""
+    count = 0
+    while stack and count < most:
+        value = stack.pop()
+        count += 1
+        if isinstance(value, str):
+            continue
+        if isinstance(value, msgspec.Struct):
+            value = msgspec.structs.astuple(value)
+        if isinstance(value, tuple):
+            stack += filter(None, cast("tuple[object, ...]", value))  # of what is empty in ours there is one for all
+        elif isinstance(value, dict):
+            stack += cast("dict[str, object]", value).values()
+        elif isinstance(value, list):
+            stack += cast("list[object]", value)
+    return count
+
+
 class Recorder:
     """Keeps entries, within bounds.
 
@@ -204,6 +243,8 @@ class Recorder:
         size = size_of(entry)
         if self._further is not None:
             self._further(entry, size)
+        if size > _SMALL:
+            size += _held_by(entry, self._largest)
         if size > self._largest:
             entry, size = _without_texts(entry, size, self._largest), 0
         self._entries[entry.record.id] = (entry, size)
