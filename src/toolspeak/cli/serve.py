@@ -116,7 +116,7 @@ def _running(command: Callable[..., None]) -> Callable[..., None]:
 class _Reader:
     """Reads the configuration, and knows what of it must not be shown."""
 
-    def __init__(self, flags: Mapping[str, str | bool | int | None], upstream: str, model: str) -> None:
+    def __init__(self, flags: Mapping[str, str | int | None], upstream: str, model: str) -> None:
         self._flags = flags
         self._named = (upstream, model)
         self.secrets: list[Secret] = []
@@ -152,13 +152,7 @@ class _Reader:
 )
 @_running
 def command(
-    upstream: str,
-    model: str,
-    auth: Auth,
-    address: _Address,
-    manner: _Manner,
-    log: _Log,
-    **settings: str | bool | int | None,
+    upstream: str, model: str, auth: Auth, address: _Address, manner: _Manner, log: _Log, **settings: str | int | None
 ) -> None:
     """Serve every OpenAI, Anthropic, Gemini and Ollama client, with tool calling, from one upstream or several.
 

@@ -213,14 +213,14 @@ class Options(msgspec.Struct, frozen=True):
     response_format: ResponseFormat | None = None
     #: A grammar that the upstream enforces, as the fields that its protocol wants (see `core.constraint`).
     grammar: JSONObject = {}
-    #: Whether the prompt tells which tools there are, and how to call them.
-    contract: bool = False
     #: Fields without a common name, in the words of the protocol they came by.
     extra: JSONObject = {}
     #: Fields in the words of the upstream's own protocol, by whichever the request came: sent as they are.
     own: JSONObject = {}
     #: Fields that are ours, by the words of OpenAI's protocols: an upstream that refuses one is asked without it.
     dispensable: tuple[str, ...] = ()
+    #: Whether the prompt tells which tools there are, and how to call them.
+    contract: bool = False
 
 
 class Request(msgspec.Struct, frozen=True):
