@@ -135,3 +135,14 @@ def _is_property(item: pytest.Item) -> bool:
 
 def _system_names(item: pytest.Item) -> list[str]:
     return [name for mark in item.iter_markers("system") for name in mark.args]
+
+
+@pytest.fixture(scope="session")
+def weights() -> Path:
+    """The file of weights of the embedded model, fetched into the user's cache if it is not there."""
+    # Not before: what is imported here is imported before anybody watches which lines run.
+    from toolspeak.config import load
+    from toolspeak.upstreams.weights import DEFAULT, obtain
+
+    config = load()
+    return obtain(DEFAULT, config.cache_folder, config.environment())

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,8 +13,7 @@ from urllib.request import Request, urlopen
 import msgspec
 import pytest
 
-from toolspeak.cli.config import loaded
-from toolspeak.upstreams.weights import DEFAULT, obtain
+from tests.served import served_as_it_comes
 
 pytestmark = pytest.mark.requirement("H1")
 
@@ -27,22 +24,11 @@ PATIENCE = 300
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url(weights: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Where `toolspeak serve` listens, as it comes; `make run` starts it with the same weights."""
-    pytest.importorskip("xllamacpp", reason="the embedded model needs toolspeak[embedded]")
-    obtain(DEFAULT, loaded().cache_folder, os.environ)
     home = tmp_path_factory.mktemp("home")
-    environment = {**os.environ, "XDG_STATE_HOME": str(home), "XDG_CONFIG_HOME": str(home)}
-    command = [sys.executable, "-m", "toolspeak", "serve", "--port", "0"]
-    process = subprocess.Popen(command, env=environment, cwd=home, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        found = re.search(r"http://\S+", process.stdout.readline())
-        assert found is not None
-        yield found.group().rstrip("/")
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(60)
+    with served_as_it_comes(home) as where:
+        yield where.rstrip("/")
 
 
 def test_the_first_command_gets_a_call(url: str):

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.served import served_as_it_comes
 from toolspeak.server.door import doors
 from toolspeak.upstreams.weights import DEFAULT
 
@@ -29,18 +26,9 @@ def serving(tmp_path: Path) -> Iterator[tuple[str, str]]:
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "toolspeak"
     if not any(cache.glob("*.gguf")):
         pytest.skip(f"the weights of {DEFAULT} are not in the cache")
-    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}
-    command = [sys.executable, "-m", "toolspeak", "serve", "--port", "0"]
-    process = subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        found = re.search(r"http://\S+", process.stdout.readline())
-        assert found is not None
+    with served_as_it_comes(tmp_path) as url:
         (door,) = doors(tmp_path / "toolspeak" / "servers")
-        yield found.group(), door.token
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(60)
+        yield url, door.token
     assert doors(tmp_path / "toolspeak" / "servers") == []
 
 

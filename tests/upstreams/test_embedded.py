@@ -25,19 +25,12 @@ from toolspeak.core.schema import ArgumentSchema
 from toolspeak.errors import ConfigError, UpstreamError, UsageError
 from toolspeak.upstreams.embedded import ADAPTER, EmbeddedUpstream, recipe_for, suited, threads_for
 from toolspeak.upstreams.embedded_child import Recipe
-from toolspeak.upstreams.weights import DEFAULT, obtain
+from toolspeak.upstreams.weights import DEFAULT
 
 #: How many generated schemas are tried; `make test-slow` tries more.
 SCHEMAS = int(os.environ.get("TOOLSPEAK_SCHEMAS", "20"))
 #: Each plan is enforced by a grammar of its own; schemas take them in turn.
 PLANS = ("envelope", "inline", "decision")
-
-
-@pytest.fixture(scope="session")
-def weights() -> Path:
-    """The file of weights, fetched into the user's cache if it is not there."""
-    config = load()
-    return obtain(DEFAULT, config.cache_folder, config.environment())
 
 
 def asking(text: str, tokens: int = 8) -> Request:

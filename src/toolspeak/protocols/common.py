@@ -35,6 +35,7 @@ from .unique_keys import check_keys
 
 __all__ = [
     "DETAIL",
+    "HIDING_ESCAPES",
     "MAX_BODY",
     "MAX_CALLS",
     "ROUTING_FIELDS",
@@ -291,6 +292,8 @@ def detail_of(media: Media) -> JSONObject:
 
 _encode = msgspec.json.Encoder().encode
 
+#: How JSON may write an ASCII character that needs no escape: where one is written so, a secret could not be found.
+HIDING_ESCAPES = tuple(b"\\u00%d" % digit for digit in range(2, 8))
 #: Characters that are ordinary in JSON and end a line for some clients' readers of streams.
 _LINE_ENDS = {
     "\u0085".encode(): b"\\u0085",

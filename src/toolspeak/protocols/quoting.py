@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from ..core.events import Event, OpaqueSeen, TextDelta
 from ..core.model import JSONObject
-from .common import holds_line_end
+from .common import HIDING_ESCAPES, holds_line_end
 from .framing import Template
 
 __all__ = ["Name", "NamingEncoder", "Quoted", "Quotes", "QuotingEncoder", "never_quoted", "quoted"]
@@ -25,8 +25,8 @@ __all__ = ["Name", "NamingEncoder", "Quoted", "Quotes", "QuotingEncoder", "never
 #: is called, or which block of it this is. One object for all frames in a row that say the same.
 Name: TypeAlias = JSONObject
 
-#: How JSON may write an ASCII character that needs no escape: where one is written so, a secret could not be found.
-_ESCAPED, _HIDING = b"\\u00", tuple(b"\\u00%d" % digit for digit in range(2, 8))
+#: How every escape of an ASCII character begins.
+_ESCAPED = b"\\u00"
 #: Of frames that say nothing, so much is kept until they can be passed on with one that does.
 _MOST_SILENT = 64 * 1024
 _CRLF, _LF = b"\r\n", b"\n"
@@ -238,5 +238,5 @@ def _is_quotable(frame: bytes, never: Iterable[bytes]) -> bool:
     if not never:
         return True
     plain = frame.replace(b"\\/", b"/")
-    hidden = _ESCAPED in plain and any(escape in plain for escape in _HIDING)
+    hidden = _ESCAPED in plain and any(escape in plain for escape in HIDING_ESCAPES)
     return not hidden and not any(secret in plain for secret in never)

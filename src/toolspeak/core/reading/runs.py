@@ -86,18 +86,46 @@ class Run:
         return self.rest
 
 
+class ArgumentRun(Run):
+    """Through a string of a call's arguments.
+
+    `keep` takes its pieces as `write` writes them; with an `index` they go out as arguments of that call.
+    """
+
+    __slots__ = ("_index", "_keep_piece")
+
+    def __init__(
+        self,
+        stops: Search,
+        write: Callable[[str], str],
+        keep: Callable[[str], None],
+        index: int | None,
+        read: Read | None,
+        room: int,
+        grow: Callable[[int], None],
+    ) -> None:
+        def pass_on(text: str) -> CallArgs | None:
+            fragment = write(text)
+            keep(fragment)
+            return None if index is None else CallArgs(index, fragment)
+
+        super().__init__(stops, pass_on, read, room, grow, index is None)
+        self._keep_piece = keep
+        self._index = index
+
+
 #: What may mean something between tags.
 _MARKUP: Search = re.compile(r"[<&\]\r\n\ud800-\udfff]").search
 
 
-class MarkupRun(Run):
+class MarkupRun(ArgumentRun):
     """Through text between tags, which is decoded and escaped on its way.
 
     `find` tells where it must be looked at. What it catches in a group is looked up: `resolve` says whether it counts,
     or what comes next that does. What is found at the very end of a text waits for more of it.
     """
 
-    __slots__ = ("_decode", "_find", "_index", "_keep_piece", "_resolve")
+    __slots__ = ("_decode", "_find", "_resolve")
 
     def __init__(
         self,
@@ -110,16 +138,9 @@ class MarkupRun(Run):
         room: int,
         grow: Callable[[int], None],
     ) -> None:
-        def pass_on(text: str) -> CallArgs | None:
-            fragment = escape_text(decode(text))
-            keep(fragment)
-            return None if index is None else CallArgs(index, fragment)
-
-        super().__init__(_MARKUP, pass_on, read, room, grow, index is None)
+        super().__init__(_MARKUP, lambda text: escape_text(decode(text)), keep, index, read, room, grow)
         self._find = find
         self._resolve = resolve
-        self._keep_piece = keep
-        self._index = index
         self._decode = decode
 
     def feed(self, chunk: str) -> list[Event]:
@@ -173,14 +194,13 @@ _STOPS: Search = re.compile(
 ).search
 
 
-class StrictRun(Run):
+class StrictRun(ArgumentRun):
     """Through a string in double quotes, most of which is strict JSON as it stands: a chunk is looked at once.
 
-    `keep` takes its pieces; with an `index` they go out as arguments of that call. Raw control characters are
-    escaped, of which `mend` is told.
+    Raw control characters are escaped, of which `mend` is told.
     """
 
-    __slots__ = ("_index", "_keep_piece", "_mend")
+    __slots__ = ("_mend",)
 
     def __init__(
         self,
@@ -190,13 +210,7 @@ class StrictRun(Run):
         grow: Callable[[int], None],
         mend: Callable[[], None],
     ) -> None:
-        def pass_on(text: str) -> CallArgs | None:
-            keep(text)
-            return None if index is None else CallArgs(index, text)
-
-        super().__init__(_STOPS, pass_on, None, room, grow, index is None)
-        self._keep_piece = keep
-        self._index = index
+        super().__init__(_STOPS, str, keep, index, None, room, grow)
         self._mend = mend
 
     def feed(self, chunk: str) -> list[Event]:

@@ -14,6 +14,7 @@ import msgspec
 
 from ...core.model import JSONValue, is_object
 from ...core.reading.literals import has_surrogate, replace_surrogates
+from ...protocols.common import HIDING_ESCAPES
 from ..logs import may_hold_keys, redacted
 
 __all__ = ["body_of", "cleaned", "cleaned_text"]
@@ -46,8 +47,6 @@ _KEY_MARKS = (
 
 #: What may stand between a name and its colon in what is not quite JSON, and how far that is looked at.
 _BETWEEN, _WINDOW = (_AROUND + "\"'\\").encode(), 16
-#: Letters that nobody need escape: what is written so in JSON cannot be seen in its text.
-_ESCAPED = tuple(b"\\u00%d" % row for row in range(2, 8))
 
 
 def body_of(data: bytes) -> JSONValue:
@@ -66,7 +65,7 @@ def _places(lowered: bytes) -> Iterator[int]:
     for name in _KEY_FIELDS:
         if (place := _after_name(lowered, name.encode())) >= 0:
             yield place
-    for escaped in _ESCAPED:
+    for escaped in HIDING_ESCAPES:
         if (place := lowered.find(escaped)) >= 0:
             yield lowered.rfind(b'"', 0, place) + 1  # it may be the end of a key that has begun before
 

@@ -144,7 +144,7 @@ def entry_of(exchange: Exchange, trip: Trip, began: float, number: int) -> Entry
         "",
         _UNCHANGED,
         number,
-        _way(reached.provider, reached.base_url, reached.protocol, reached.model) if reached is not None else None,
+        Way.to(reached) if reached is not None else None,
         exchange.settings,
         exchange.served,
     )
