@@ -4,7 +4,8 @@
 
 Two sets: tasks of three rounds (look up, compute, answer) that are drawn here; and requests of Seal-Tools
 `test_out_domain` that take one call, among eight tools, none of which was trained on. Neither is for choosing between
-adapters. With `--out FILE` every case is kept as soon as it ends, and the same command goes on.
+adapters. With `--out FILE` every case is kept as soon as it ends, and the same command goes on. `--part 2/16` takes one
+case in sixteen, so that as many processes share the work; each has a file of its own, and `cat` joins them.
 Above: nothing. Below: toolspeak's client, `seal`, `chains`.
 """
 
@@ -109,6 +110,11 @@ def _seal_jobs(folder: str, limit: int) -> list[tuple[Labelled, list[Tool]]]:
 async def _measure(asked: argparse.Namespace) -> None:
     kept, gate = _Kept(asked.out), asyncio.Semaphore(2)
     jobs = _seal_jobs(asked.seal, asked.limit)
+    part, parts = map(int, asked.part.split("/"))
+
+    def mine(what: str, count: int) -> list[int]:
+        return [at for at in range(part - 1, count, parts) if f"{what} {at}" not in kept.found]
+
     config = loaded({"adapter": asked.adapter} if asked.adapter else None)
     async with AsyncClient("embedded:", config=config) as client:
 
@@ -120,8 +126,8 @@ async def _measure(asked: argparse.Namespace) -> None:
             async with gate:
                 kept.add(f"seal {at}", list(await _seal_case(client, *jobs[at])))
 
-        await asyncio.gather(*(task(at) for at in range(asked.tasks) if f"task {at}" not in kept.found))
-        await asyncio.gather(*(request(at) for at in range(len(jobs)) if f"seal {at}" not in kept.found))
+        await asyncio.gather(*(task(at) for at in mine("task", asked.tasks)))
+        await asyncio.gather(*(request(at) for at in mine("seal", len(jobs))))
     _tell("tasks of three rounds", [right[0] for case, right in kept.found.items() if case.startswith("task ")])
     found = [right for case, right in kept.found.items() if case.startswith("seal ")]
     _tell("Seal-Tools out of domain, one call, 8 tools: name", [right[0] for right in found])
@@ -151,6 +157,7 @@ def main() -> None:
     parser.add_argument("--seal", required=True)
     parser.add_argument("--limit", type=int, default=1000)
     parser.add_argument("--tasks", type=int, default=50)
+    parser.add_argument("--part", default="1/1", help="which part of how many")
     parser.add_argument("--out", default="", help="a file that keeps what is finished")
     asyncio.run(_measure(parser.parse_args()))
 
