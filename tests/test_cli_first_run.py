@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import json
 import shlex
@@ -26,17 +27,31 @@ def commands(told: str) -> list[list[str]]:
 
 
 @pytest.mark.requirement("H1")
-def test_three_commands_are_shown_that_can_be_typed_as_they_are(capsys: pytest.CaptureFixture[str]):
-    advice(URL, "small")
+@pytest.mark.parametrize(
+    ("url", "model"),
+    [
+        (URL, "small"),
+        (URL, "my model (1)"),
+        (URL, 'it\'s $HOME "quoted" \\ `x` {url}'),
+        (URL, "modèle 模型 😀"),
+        ("http://[::1]:8788", "small"),
+    ],
+)
+def test_three_commands_are_shown_that_can_be_typed_as_they_are(
+    url: str, model: str, capsys: pytest.CaptureFixture[str]
+):
+    advice(url, model)
     curl, sdk, chat = commands(capsys.readouterr().err)
-    assert (curl[0], curl[1]) == ("curl", f"{URL}/v1/chat/completions")
+    assert (curl[0], curl[1]) == ("curl", f"{url}/v1/chat/completions")
     body = json.loads(curl[curl.index("-d") + 1])
-    assert (body["model"], body["tools"][0]["function"]["name"]) == ("small", "get_weather")
-    assert sdk[0] == f"OPENAI_BASE_URL={URL}/v1"
-    compile(sdk[-1], "example", "exec")
+    assert (body["model"], body["tools"][0]["function"]["name"]) == (model, "get_weather")
+    assert sdk[0] == f"OPENAI_BASE_URL={url}/v1"
+    named = [node.value for node in ast.walk(ast.parse(sdk[-1])) if isinstance(node, ast.Constant)]
+    assert model in named
     command = importlib.import_module("toolspeak.cli.chat").command
     assert isinstance(command, click.Command)
-    assert command.make_context("chat", chat[2:]).params["mode"] == "off"
+    given = command.make_context("chat", chat[2:]).params
+    assert (given["mode"], given["model"], given["upstream"]) == ("off", f"openai:{model}", f"{url}/v1")
 
 
 @pytest.mark.requirement("H1")

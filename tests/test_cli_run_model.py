@@ -88,8 +88,8 @@ def test_an_alias_and_a_name_that_is_listed_lead_to_it(folder: Path, server: Ser
 def test_the_one_model_that_is_listed_need_not_be_named(folder: Path, server: Server, model: Played):
     configured(folder, f'[upstreams.local]\nbase_url = "{server.url}"\nmodels = ["small"]\nmode = "force"\n')
     assert run().stdout == f"{ANSWER}\n"
-    configured(folder, f'[upstreams.local]\nbase_url = "{server.url}"\nmodels = ["small", "large"]\n')
-    assert "give --model one of small, large" in run().stderr
+    configured(folder, f'[upstreams.local]\nbase_url = "{server.url}"\nmodels = ["small", "the large"]\n')
+    assert "give --model one of small, 'the large'" in run().stderr
     configured(folder, f'[upstreams.local]\nbase_url = "{server.url}"\n')
     assert "give --model NAME:MODEL" in run().stderr
 

@@ -261,6 +261,14 @@ def test_the_model_that_runs_here_is_asked_where_it_was_or_is_named(
         assert way_back(config, {**RUNS_HERE, "model": name}, "", model).model == expected
 
 
+@pytest.mark.usefixtures("home")
+def test_an_address_that_a_shell_would_read_otherwise_is_quoted_in_the_hint():
+    recorded = {"provider": "openai", "base_url": "http://[::1]:9/v1", "protocol": "openai_chat", "model": "m"}
+    with pytest.raises(UsageError, match="does not have it") as caught:
+        way_back(load({}), recorded, "", "")
+    assert "--upstream 'http://[::1]:9/v1'," in caught.value.hint
+
+
 def test_what_may_be_a_key_is_not_kept_of_a_url():
     assert bare_url("http://anna:secret@host:1/v1/?key=secret#secret") == "http://<redacted>@host:1/v1"
     assert bare_url("http://host/v1") == "http://host/v1"

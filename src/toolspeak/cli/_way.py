@@ -6,6 +6,7 @@ Above: `replay`, `run`, `chat`. Below: the configuration, `server.run`.
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import msgspec
@@ -51,7 +52,7 @@ def way_back(config: Config, recorded: Any, upstream: str, model: str) -> WayBac
     found = _known(config, msgspec.structs.replace(then, model=model or then.model))
     if found is None:
         where = f"{then.provider}:{then.model}" + (f" at {then.base_url}" if then.base_url else "")
-        hint = f"give --upstream {then.base_url or 'URL'}, or --model PROVIDER:MODEL for another one"
+        hint = f"give --upstream {shlex.quote(then.base_url or 'URL')}, or --model PROVIDER:MODEL for another one"
         raise UsageError(f"`{where}` answered this request, and the configuration does not have it", hint=hint)
     return found
 

@@ -5,6 +5,8 @@ Above: `serve`. Below: `upstreams.weights`, `upstreams.embedded`. Progress and a
 
 from __future__ import annotations
 
+import json
+import shlex
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -20,27 +22,32 @@ if TYPE_CHECKING:
 
 __all__ = ["advice", "prepare"]
 
-#: What a person may type next; `{url}` is where the server listens, `{model}` the name of a model.
+#: What a person may type next, each `{...}` as a shell reads it: `{url}` is where the server listens.
 _ADVICE = """
 Try it, in another terminal:
 
-  curl {url}/v1/chat/completions -H 'content-type: application/json' -d '{{"model": "{model}",
-    "messages": [{{"role": "user", "content": "What is the weather in Paris?"}}], "tool_choice": "required",
-    "tools": [{{"type": "function", "function": {{"name": "get_weather",
-      "parameters": {{"type": "object", "properties": {{"city": {{"type": "string"}}}}, "required": ["city"]}}}}}}]}}'
+  curl {url}/v1/chat/completions -H 'content-type: application/json' -d {body}
 
-  OPENAI_BASE_URL={url}/v1 OPENAI_API_KEY=any python -c 'from openai import OpenAI; print(OpenAI()
-    .responses.create(model="{model}", input="Say hello").output_text)'
+  OPENAI_BASE_URL={url}/v1 OPENAI_API_KEY=any python -c {code}
 
-  toolspeak chat --upstream {url}/v1 --model openai:{model} --mode off
+  toolspeak chat --upstream {url}/v1 --model {model} --mode off
 
 The settings for Claude Code, codex, gemini-cli and others: toolspeak env --url {url}
 """
+#: `{model}` is the name of a model, as JSON and Python write a text.
+_BODY = """{{"model": {model},
+    "messages": [{{"role": "user", "content": "What is the weather in Paris?"}}], "tool_choice": "required",
+    "tools": [{{"type": "function", "function": {{"name": "get_weather",
+      "parameters": {{"type": "object", "properties": {{"city": {{"type": "string"}}}}, "required": ["city"]}}}}}}]}}"""
+_CODE = """from openai import OpenAI; print(OpenAI()
+    .responses.create(model={model}, input="Say hello").output_text)"""
 
 
 def advice(url: str, model: str) -> None:
-    """Print three commands that work against the server at `url`."""
-    click.echo(_ADVICE.format(url=url, model=model), err=True)
+    """Print three commands that work against the server at `url`, whatever a file of weights is called."""
+    text = json.dumps(model, ensure_ascii=False)
+    parts = {"url": url, "model": f"openai:{model}", "body": _BODY.format(model=text), "code": _CODE.format(model=text)}
+    click.echo(_ADVICE.format_map({name: shlex.quote(part) for name, part in parts.items()}), err=True)
 
 
 def prepare(config: Config, model: str) -> str:

@@ -7,6 +7,7 @@ limits, timeouts and fallbacks, and the same trust in files of the working direc
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -86,5 +87,5 @@ def _only_model(served: Iterable[str]) -> str:
     names = list(served)
     if len(names) == 1:
         return names[0]
-    told = f"one of {', '.join(names[:_LISTED])}" if names else "NAME:MODEL"
+    told = f"one of {', '.join(map(shlex.quote, names[:_LISTED]))}" if names else "NAME:MODEL"
     raise UsageError("the configuration names upstreams, and nobody said which model", hint=f"give --model {told}")
