@@ -6,12 +6,16 @@ import ast
 import importlib
 import json
 import shlex
+import sys
+from contextlib import ExitStack
+from io import StringIO
 from pathlib import Path
 
 import click
 import pytest
 
 from tests.upstreams.test_hub import CONTENT, hub
+from toolspeak import locks
 from toolspeak.cli.first_run import advice, prepare
 from toolspeak.config import load
 from toolspeak.errors import ConfigError
@@ -67,6 +71,27 @@ def test_a_model_of_the_hub_is_fetched_before_anything_listens(tmp_path: Path, c
         with pytest.raises(WeightsError, match="has no model owner/other"):
             prepare(config, "owner/other")
     assert next((config.cache_folder / "hub").rglob("*.gguf")).read_bytes() == CONTENT
+
+
+def test_who_waits_for_another_first_start_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    said, another = StringIO(), ExitStack()
+
+    class Terminal(StringIO):
+        def write(self, text: str, /) -> int:
+            if "waiting" in text:
+                another.close()  # it is done, or has given up
+            return said.write(text)
+
+    with hub("small-Q4_K_M.gguf") as server:
+        config = load(env={"HOME": str(tmp_path), **server.environment()}, cwd=tmp_path)
+        folder = config.cache_folder / "hub" / "owner--small-GGUF"
+        folder.mkdir(parents=True)
+        another.enter_context(locks.held(folder / ".lock"))
+        monkeypatch.setattr(sys, "stderr", Terminal())
+        assert prepare(config, "owner/small-GGUF") == "small-GGUF"
+    first, second = said.getvalue().splitlines()
+    assert first.startswith("fetching the weights of small-GGUF, once, into ")
+    assert second == "another process is fetching them already: waiting for it"
 
 
 def test_what_is_no_model_or_no_adapter_is_told_at_once(tmp_path: Path):

@@ -8,23 +8,36 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator
+import time
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 __all__ = ["held"]
 
 
+#: Seconds between two looks at a lock, where somebody wants to hear that it is waited for.
+_LOOK_EVERY = 0.2
+
+
 @contextmanager
-def held(path: Path) -> Generator[None]:
+def held(path: Path, waits: Callable[[], None] | None = None) -> Generator[None]:
     """Hold the lock on a file, which is made if need be; wait while another holds it.
+
+    Args:
+        waits: called again and again while another holds it.
 
     Raises:
         OSError: the file cannot be made, or files cannot be locked where it lies.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        _lock(descriptor)
+        if waits is None:
+            _lock(descriptor)
+        else:
+            while not _locked(descriptor):
+                waits()
+                time.sleep(_LOOK_EVERY)
         yield
     finally:
         os.close(descriptor)  # which also gives the lock back
@@ -41,9 +54,25 @@ if sys.platform == "win32":
                 msvcrt.locking(descriptor, msvcrt.LK_LOCK, 1)
                 return
 
+    def _locked(descriptor: int) -> bool:
+        """Take the lock on this file, unless somebody else holds it."""
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except PermissionError:
+            return False
+        return True
+
 else:
     import fcntl
 
     def _lock(descriptor: int) -> None:
         """Wait until nobody else holds the lock on this file."""
         fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+    def _locked(descriptor: int) -> bool:
+        """Take the lock on this file, unless somebody else holds it."""
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True

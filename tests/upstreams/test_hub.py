@@ -267,6 +267,29 @@ def test_of_two_who_want_a_model_at_once_one_fetches_and_the_other_waits_for_it(
         assert len([path for path, _, _ in server.asked if path.startswith("/cdn/")]) == 1
 
 
+def test_who_waits_for_another_hears_so_once_and_then_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(locks, "_LOOK_EVERY", 0.001)
+    parts = [f"small-Q4_K_M-0000{number}-of-00002.gguf" for number in (1, 2)]
+    waits: list[str] = []
+    far: set[tuple[int, int]] = set()
+    seen = threading.Event()
+
+    def heard(*step: int) -> None:
+        far.add((step[0], step[1]))
+        seen.set()
+
+    folder = tmp_path / "hub" / "owner--small-GGUF"
+    folder.mkdir(parents=True)
+    (folder / parts[0]).write_bytes(CONTENT)
+    (folder / f".{parts[1]}.part").write_bytes(CONTENT[:100])
+    with hub(*parts) as server, ThreadPoolExecutor(1) as pool:
+        with locks.held(folder / ".lock"):
+            second = pool.submit(obtain, MODEL, tmp_path, server.environment(), heard, lambda: waits.append("waits"))
+            assert seen.wait(10), "the second hears nothing"
+            assert (waits, far) == (["waits"], {(len(CONTENT) + 100, 2 * len(CONTENT))})
+        assert second.result(10).name == parts[0]
+
+
 # ---- who asks
 
 

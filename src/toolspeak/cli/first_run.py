@@ -67,10 +67,15 @@ def prepare(config: Config, model: str) -> str:
         size = "" if recipe.hub else f", {round(DEFAULT.size / 1e6)} MB"
         click.echo(f"fetching the weights of {recipe.name}{size}, once, into {config.cache_folder}", err=True)
         with _bar() as progress:
-            weights_of(recipe, config.cache_folder, config.environment(), progress)
+            weights_of(recipe, config.cache_folder, config.environment(), progress, _say_waiting)
     elif not is_gguf(kept):
         raise ConfigError(f"`{kept}` is no file of weights", hint="it must be a GGUF file; was it fetched whole?")
     return recipe.name
+
+
+def _say_waiting() -> None:
+    # Not by click, which writes past who draws the bar, into it.
+    sys.stderr.write("another process is fetching them already: waiting for it\n")
 
 
 @contextmanager

