@@ -199,6 +199,14 @@ def test_errors_are_told_by_the_exit_status(after: int, status: int):
         (("--model", "openai:m", "--base-url", "ftp://x"), "http://"),
         (("--model", "openai:m", "--limit", "0"), "--limit"),
         (("--model", "openai:m", "--part", "3/2"), "'3/2' is not a part of a whole"),
+        (
+            ("--model", "openai:m", "--adapter", "file"),
+            "--adapter is for a model that runs here, which `openai:m` is not",
+        ),
+        (("--model", "embedded:m", "--base-url", "http://127.0.0.1:9", "--adapter", "none"), "leave it out, or name"),
+        (("--model", "openai:m", "--settings", "inline", "--mode", "off"), "ways to call instead of --mode\n"),
+        (("--model", "openai:m", "--settings", "inline", "--plan", "auto"), "hint: leave out --plan, or --settings"),
+        (("--model", "openai:m", "--settings", "auto", "--mode", "off", "--plan", "auto"), "of --mode and --plan\n"),
         (("--model", "openai:m", "--out", "file"), "results cannot be kept in `file/cases.jsonl`"),
     ],
 )

@@ -119,14 +119,13 @@ class _Asked(msgspec.Struct, frozen=True):
 )
 @click.option("--category", multiple=True, metavar="NAME", help="Only these cases; may be given several times.")
 @click.option(
-    "--mode", multiple=True, type=click.Choice(get_args(Mode)), default=["auto"], help="Who calls; several: each."
+    "--mode", multiple=True, type=click.Choice(get_args(Mode)), help="Who calls, by default auto; several: each."
 )
 @click.option(
     "--plan",
     multiple=True,
     type=click.Choice(["auto", *get_args(Emulation)]),
-    default=["auto"],
-    help="How to emulate; several: each.",
+    help="How to emulate, by default auto; several: each.",
 )
 @click.option("--dialect", multiple=True, metavar="NAME", default=["auto"], help="How calls look; several: each.")
 @click.option(
@@ -188,6 +187,8 @@ def command(**given: object) -> None:
     with usage_errors():
         config = loaded({"adapter": asked.adapter} if asked.adapter else None)
         model = _named(asked, config)
+        _check_ways(asked)
+        _check_adapter(asked, model)
         _check_dialects(asked.dialect)
         suite = _suite(asked, config)
         work = _work(asked, _settings(asked, _full_name(asked, model, config), config, suite), _wanted(asked, suite))
@@ -243,6 +244,28 @@ def _check_dialects(names: Sequence[str]) -> None:
             dialect_named(name)
 
 
+def _check_ways(asked: _Asked) -> None:
+    """Ways by name are modes and plans already; one of both would be passed over."""
+    given = " and ".join(option for option, said in (("--mode", asked.mode), ("--plan", asked.plan)) if said)
+    if asked.settings and given:
+        raise CliError(
+            f"--settings names ways to call instead of {given}",
+            hint=f"leave out {given}, or --settings; `native` is --mode off",
+        )
+
+
+def _check_adapter(asked: _Asked, model: str) -> None:
+    if asked.adapter and not _is_here(asked, model):
+        raise CliError(
+            f"--adapter is for a model that runs here, which `{model}` is not",
+            hint="leave it out, or name the model that it was made for: --model embedded: or a GGUF file",
+        )
+
+
+def _is_here(asked: _Asked, model: str) -> bool:
+    return model.startswith(_EMBEDDED) and not asked.base_url
+
+
 def _named(asked: _Asked, config: Config) -> str:
     """The model with its provider; one that can only run here needs none."""
     from ..upstreams.hub import runs_here
@@ -258,7 +281,7 @@ def _named(asked: _Asked, config: Config) -> str:
 
 def _full_name(asked: _Asked, model: str, config: Config) -> str:
     """The model by its full name. One that runs here is made ready, and may have been named by its provider only."""
-    if not model.startswith(_EMBEDDED) or asked.base_url:
+    if not _is_here(asked, model):
         return model
     name = prepare(config, model.removeprefix(_EMBEDDED))
     return f"{model}{name}" if model == _EMBEDDED else model
@@ -268,7 +291,7 @@ def _ways(asked: _Asked, config: Config, model: str) -> Iterable[Way]:
     if asked.settings:
         return ways_of(asked.settings)
     constrain = config.settings_for(model).constrain
-    pairs = product(asked.mode, asked.plan)
+    pairs = product(asked.mode or ("auto",), asked.plan or ("auto",))
     return (msgspec.convert((mode, "" if plan == "auto" else plan, constrain), Way) for mode, plan in pairs)
 
 
