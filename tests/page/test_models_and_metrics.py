@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.page.asking import asked
+from tests.page.conftest import watched
 from tests.page.served import MODELS, Served
 
 pytestmark = [pytest.mark.system("browser")]
@@ -61,6 +62,62 @@ def test_results_of_an_evaluation_become_a_chart(page: Any, server: Served, tmp_
     other.write_text("[]")
     page.get_by_label("Open a results.json").set_input_files(str(other))
     page.locator(".notice.bad").get_by_text("holds no results").wait_for()
+
+
+#: How high the words of a drawing must be on the screen, in pixels: below that nobody reads them.
+READABLE = 10
+#: The height of each text of the charts on the screen, and whether it stands within its drawing.
+WORDS = """() => [...document.querySelectorAll("figure.chart svg text")].map((text) => {
+  const drawing = text.ownerSVGElement, [own, around] = [text, drawing].map((each) => each.getBoundingClientRect());
+  const scale = drawing.getScreenCTM().a;
+  return [
+    parseFloat(getComputedStyle(text).fontSize) * scale,
+    own.left >= around.left - 1 && own.right <= around.right + 1, text.textContent
+  ];
+})"""
+OVERLAPS = """() => [...document.querySelectorAll("figure.chart svg")].flatMap((drawing) => {
+  const boxes = [...drawing.querySelectorAll("text")].map((text) => [text.textContent, text.getBoundingClientRect()]);
+  return boxes.flatMap(([one, a], index) => boxes.slice(index + 1)
+    .filter(([, b]) => a.left < b.right && b.left < a.right && a.top + 3 < b.bottom && b.top + 3 < a.bottom)
+    .map(([other]) => `${one} | ${other}`));
+})"""
+LONG_NAMES = {"all": {**SCORE, "cases": 1000, "correct": 1000, "share": 1, "high": 1}, "live_parallel_multiple": SCORE}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 700, 1280])
+def test_the_words_of_charts_can_be_read_on_a_phone(
+    browser: Any, server: Served, faults: list[str], tmp_path: Path, width: int, scheme: str
+):
+    file = tmp_path / "results.json"
+    file.write_text(json.dumps({**RESULTS, "rows": [{"label": "force inline", "scores": LONG_NAMES}]}))
+    asked(server, "repair it")
+    context = browser.new_context(viewport={"width": width, "height": 740}, color_scheme=scheme)
+    page = watched(context, server, faults)
+    page.goto(server.link())
+    page.wait_for_selector(".composer")
+    for part in ("metrics", "models"):
+        page.goto(f"{server.url}/#/{part}")
+        if part == "models":
+            page.get_by_label("Open a results.json").set_input_files(str(file))
+        page.locator("figure.chart svg text >> visible=true").first.wait_for()
+        words = page.evaluate(WORDS)
+        assert [text for size, _, text in words if size < READABLE] == []
+        assert [text for _, inside, text in words if not inside] == []
+        assert page.evaluate(OVERLAPS) == []
+        assert page.evaluate("document.querySelector('.scroll').scrollWidth") <= width
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert not faults
+    context.close()
+
+
+def test_charts_are_drawn_anew_for_another_width(page: Any, server: Served):
+    asked(server, "hello")
+    page.goto(f"{server.url}/#/metrics")
+    page.locator("figure.chart svg").first.wait_for()
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.locator("figure.chart svg[viewBox^='0 0 2'], figure.chart svg[viewBox^='0 0 3']").first.wait_for()
+    assert page.evaluate(f"Math.min(...({WORDS})().map(([size]) => size))") >= READABLE
 
 
 @pytest.mark.requirement("H4")

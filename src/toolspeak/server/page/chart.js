@@ -1,12 +1,14 @@
 // @ts-check
 /** Bars over time, drawn by hand: stacked series in buckets, with a table of the same numbers for whoever wants it. */
 
-import { disclosure, h, s } from "./dom.js";
+import { disclosure, fitted, h, s } from "./dom.js";
 
 /** @typedef {{name: string, look: string, values: number[]}} Series */
 
-const [WIDTH, HEIGHT, LEFT, BOTTOM, TOP] = [520, 170, 52, 24, 8];
+const [HEIGHT, LEFT, BOTTOM, TOP] = [170, 52, 24, 8];
 const PLOT = HEIGHT - BOTTOM - TOP;
+/** Times that are told below the bars: at most so many, and each needs so much room. */
+const [MOST_TIMES, TIME_WIDTH] = [6, 60];
 
 /**
  * @param {object} options
@@ -17,12 +19,29 @@ const PLOT = HEIGHT - BOTTOM - TOP;
  * @returns {HTMLElement}
  */
 export function drawChart({ title, times, series, format }) {
+  const totals = series.map((each) => `${each.name} ${format(each.values.reduce((sum, value) => sum + value, 0))}`);
+  return h(
+    "figure",
+    { class: "chart card stack-tight" },
+    h("figcaption", { class: "row apart" }, h("h2", {}, title), h("ul", { class: "legend small" }, series.map((each) => h("li", {}, h("i", { class: each.look }), each.name)))),
+    fitted("plot over-time", (width) => s("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": `${title}: ${totals.join(", ")}` }, drawPlot(width, times, series, format))),
+    disclosure("As a table", () => drawTable(times, series, format), { class: "small soft" }),
+  );
+}
+
+/**
+ * @param {number} across
+ * @param {string[]} times
+ * @param {Series[]} series
+ * @param {(value: number) => string} format
+ */
+function drawPlot(across, times, series, format) {
   const sums = times.map((_, index) => series.reduce((sum, each) => sum + each.values[index], 0));
   const most = ceiling(Math.max(...sums, 0));
-  const width = (WIDTH - LEFT) / times.length;
+  const width = (across - LEFT) / times.length;
   const y = (/** @type {number} */ value) => TOP + PLOT - (value / most) * PLOT;
   const grid = [0, 0.5, 1].map((share) => [
-    s("line", { x1: LEFT, x2: WIDTH, y1: y(most * share), y2: y(most * share), class: "grid" }),
+    s("line", { x1: LEFT, x2: across, y1: y(most * share), y2: y(most * share), class: "grid" }),
     s("text", { x: LEFT - 8, y: y(most * share) + 4, class: "tick", "text-anchor": "end" }, format(most * share)),
   ]);
   const bars = times.flatMap((time, index) => {
@@ -35,16 +54,9 @@ export function drawChart({ title, times, series, format }) {
       return s("rect", { ...box, rx: 1.5, class: each.look }, s("title", {}, `${time}, ${each.name}: ${format(value)}`));
     });
   });
-  const every = Math.ceil(times.length / 6);
+  const every = Math.ceil(times.length / Math.max(1, Math.min(MOST_TIMES, Math.floor((across - LEFT) / TIME_WIDTH))));
   const ticks = times.map((time, index) => (index % every ? null : s("text", { x: LEFT + (index + 0.5) * width, y: HEIGHT - 6, class: "tick", "text-anchor": "middle" }, time)));
-  const totals = series.map((each) => `${each.name} ${format(each.values.reduce((sum, value) => sum + value, 0))}`);
-  return h(
-    "figure",
-    { class: "chart card stack-tight" },
-    h("figcaption", { class: "row apart" }, h("h2", {}, title), h("ul", { class: "legend small" }, series.map((each) => h("li", {}, h("i", { class: each.look }), each.name)))),
-    s("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `${title}: ${totals.join(", ")}` }, grid.flat(), bars, ticks),
-    disclosure("As a table", () => drawTable(times, series, format), { class: "small soft" }),
-  );
+  return [grid, bars, ticks];
 }
 
 /**

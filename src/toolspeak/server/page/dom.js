@@ -59,6 +59,24 @@ export function put(element, ...children) {
 }
 
 /**
+ * A place for a drawing that is drawn anew for whatever width there is: one that is made smaller has smaller words, too.
+ * @param {string} look
+ * @param {(width: number) => Child} draw
+ */
+export function fitted(look, draw) {
+  const place = h("div", { class: look });
+  let drawn = 0;
+  new ResizeObserver(([seen]) => {
+    const width = Math.floor(seen.contentRect.width);
+    // What is not shown has no width.
+    if (!width || width === drawn) return;
+    drawn = width;
+    put(place, draw(width));
+  }).observe(place);
+  return place;
+}
+
+/**
  * A field with its name.
  * @param {string} name
  * @param {HTMLElement} field
