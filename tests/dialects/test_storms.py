@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.dialects.answers import by_character, tool
-from toolspeak import Reply, parse
+from toolspeak import Reply, Tool, parse
+from toolspeak.core import scanner
 from toolspeak.dialects import marks, tag_parameters, tag_stops
 
 pytestmark = pytest.mark.requirement("R-T12", "B8")
@@ -42,6 +43,26 @@ def test_tags_in_a_value_stay_in_it_however_many_of_them_are_remembered(
     monkeypatch.setattr(tag_stops, "_MAX_PASSED", most)
     meant = value.removeprefix("\n").removesuffix("\n").replace("&lt;", "<")
     assert calls(read(CALL.format(value))) == [("save", {"text": meant})]
+
+
+@pytest.mark.parametrize(
+    "value", ["<call>a<tool >b<function\n>c<invoke>", "\n<call>\n  <tool>\n<invoke\t>\n", "<call" + " " * 40 + ">"]
+)
+@pytest.mark.parametrize("tools", [TOOLS, None])
+def test_a_tag_for_calls_that_names_none_is_part_of_a_value(value: str, tools: tuple[Tool, ...] | None):
+    reply = parse(CALL.format(value), tools)
+    assert by_character(CALL.format(value), tools=tools) == reply
+    meant = value.removeprefix("\n").removesuffix("\n") if value.startswith("\n") else value
+    assert calls(reply) == [("save", {"text": meant})]
+
+
+@pytest.mark.parametrize("most", [1, 2, 1024])
+@pytest.mark.parametrize("text", [">>>a\n" * 5, "x >>>a\n" * 5, ">>>a\nb\n>>>a\n  >>>a\n"])
+def test_recipients_stay_text_however_many_of_them_are_looked_at(text: str, most: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(scanner, "MAX_REJECTED", most)
+    reply = parse(text)
+    assert by_character(text) == reply
+    assert (reply.text, reply.calls) == (text, ())
 
 
 @pytest.mark.parametrize("value", ["<a><b><c></a><a><b>", "one\ntwo"])

@@ -228,7 +228,9 @@ class Scanner(Standing):
             return at
         blank = _BLANK(buf, at)
         bracket = at if blank is None else blank.end()
-        dull = buf.startswith(">", bracket) and self._table.literal(buf, bracket, final) == NONE
+        if not buf.startswith(">", bracket):
+            return at
+        dull = self._rejected >= MAX_REJECTED or self._table.literal(buf, bracket, final) == NONE
         return bracket + 1 if dull else at
 
     def _dull(self, role: Role) -> bool:
@@ -245,8 +247,11 @@ class Scanner(Standing):
             return self._fence_line(buf, pos, final)
         if self._fence or self._reasoning:
             return NONE
-        found = self._table.line(buf, pos, final)
-        return found if isinstance(found, int) else self._act(*found[:2], buf, pos, pos + found[2])
+        look = self._table.literal if buf[pos] == ">" else self._table.line  # no word begins so
+        found = look(buf, pos, final)
+        if isinstance(found, int):
+            return found
+        return NONE if self._dull(found[0]) else self._act(*found[:2], buf, pos, pos + found[2])
 
     # ---- code
 

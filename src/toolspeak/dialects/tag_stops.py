@@ -15,7 +15,7 @@ from typing import Literal
 from ..core.reading.markup import NAMESPACES, fold_name
 from ..core.reading.quotes import LOOKAHEAD
 from ..core.reading.runs import Search
-from .tag_names import CALL_ENDS, CDATA, PARAMETER_TAGS
+from .tag_names import CALL_ENDS, CALL_TAGS, CDATA, PARAMETER_TAGS
 
 __all__ = ["Stops"]
 
@@ -29,25 +29,29 @@ _BEGINNINGS = frozenset(name[:size] for name in _MEANT | _PREFIXES for size in r
 #: needs more of it.
 _NO_NAME = r"\s<>=/\"'“”{}()\[\],"
 _NAME_END = f"(?=[{_NO_NAME}])"
+#: The tag of a call that names none is a mention, which means nothing.
+_CALL_END = rf"(?!\s{{0,16}}+>){_NAME_END}"
 _SPELLINGS = {"_": "[_▁]"}
 
 
-def _names(names: frozenset[str], prefixes: frozenset[str]) -> str:
-    """A pattern of these names and prefixes, and of what they begin with at the end of the text."""
-    if "" in prefixes:
+def _names(follows: dict[str, str]) -> str:
+    """A pattern of these names, each with what must follow it, and of what they begin with at the end of the text."""
+    if follows.get("") == "":
         return ""
-    branches = [r"\Z", *([_NAME_END] if "" in names else [])]
-    for char in sorted({name[0] for name in names | prefixes if name}):
-        behind = (frozenset(each[1:] for each in kind if each.startswith(char)) for kind in (names, prefixes))
-        branches.append(_SPELLINGS.get(char, re.escape(char)) + _names(*behind))
+    branches = [r"\Z", *([follows[""]] if "" in follows else [])]
+    for char in sorted({name[0] for name in follows if name}):
+        behind = {name[1:]: follow for name, follow in follows.items() if name.startswith(char)}
+        branches.append(_SPELLINGS.get(char, re.escape(char)) + _names(behind))
     return f"(?:{'|'.join(branches)})"
 
 
 #: Names between bars, of which any number is one: Kimi K3's marks, and DeepSeek's prefix.
-_BARRED = rf"[|｜]{{1,64}}+{_names(frozenset(), frozenset({'open', 'close', 'DSML'}))}"
+_BARRED = rf"[|｜]{{1,64}}+{_names(dict.fromkeys(('open', 'close', 'DSML'), ''))}"
+_OPENERS = dict.fromkeys(_MEANT, _NAME_END) | dict.fromkeys(CALL_TAGS, _CALL_END)
+_ANYTHING_BEHIND = dict.fromkeys((*_PREFIXES, CDATA[1:]), "")
 #: Behind the bracket of a tag: a name that means something, CDATA, or a closing tag, whose name is caught.
 _TAG = (
-    rf"(?:{_BARRED}|{_names(_MEANT, _PREFIXES | {CDATA[1:]})}"
+    rf"(?:{_BARRED}|{_names(_OPENERS | _ANYTHING_BEHIND)}"
     rf"|/\s{{0,8}}+(?:\Z|{_BARRED}|([^|｜{_NO_NAME}][^{_NO_NAME}]*+)))"
 )
 #: The beginning of an entity, and MiniMax's noise.
