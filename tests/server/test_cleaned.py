@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.growth import assert_linear
 from toolspeak.server.recording import hidden
-from toolspeak.server.recording.hidden import body_of, cleaned
+from toolspeak.server.recording.hidden import body_of, cleaned, cleaned_text
 
 SECRETS = ["configured-canary", 'with "quotes" and \\', "mit Umlaut äöü", "short", ""]
 PIECES = [
@@ -30,6 +32,10 @@ PIECES = [
     "\n",
     "ä",
     "\ud800",
+    "api_key",
+    '"apiKey": "',
+    '"AUTHORIZATION"',
+    ":",
 ]
 NAMES = [
     "api_key",
@@ -56,7 +62,7 @@ values: st.SearchStrategy[Any] = st.recursive(
 @pytest.mark.requirement("R-T2")
 @given(values)
 def test_what_looks_clean_as_a_whole_has_nothing_to_take_out(value: Any):
-    by_part = hidden._cleaned(value, SECRETS)  # pyright: ignore[reportPrivateUsage]
+    by_part = hidden._cleaned(value, lambda text: cleaned_text(text, SECRETS))  # pyright: ignore[reportPrivateUsage]
     assert json.dumps(cleaned(value, SECRETS)) == json.dumps(by_part)
 
 
@@ -80,6 +86,73 @@ def test_what_looks_clean_as_a_whole_has_nothing_to_take_out(value: Any):
 )
 def test_keys_are_taken_out_wherever_they_stand(value: Any, said: Any):
     assert cleaned(value, SECRETS) == said
+
+
+def nested(value: Any, times: int) -> Any:
+    """A value as JSON in a text, in JSON in a text ..."""
+    for _ in range(times):
+        value = {"arguments": json.dumps(value)}
+    return value
+
+
+KEYS = ["canary", 'can"ary', "can\\", 'can\\"ary\\\\', "can'ary", "can\nary", "{canary", "канарейка"]
+
+
+@pytest.mark.requirement("R-T2")
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("name", ["api_key", "X-API-Key", "Authorization", " apikey "])
+@pytest.mark.parametrize("times", [1, 2, 3, 4])
+def test_keys_are_taken_out_of_json_within_texts(times: int, name: str, key: str):
+    value = {"a": ["b", {name: key, "c": 'd "e" \\', "api_keys": "f"}], "my_api_key": "g", "h": 1}
+    said = {"a": ["b", {name: "***", "c": 'd "e" \\', "api_keys": "f"}], "my_api_key": "g", "h": 1}
+    assert cleaned(nested(value, times), []) == nested(said, times)
+
+
+@pytest.mark.requirement("R-T2")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            'call it: <tool_call>{"api_key" : "canary"}</tool_call>',
+            'call it: <tool_call>{"api_key" : "***"}</tool_call>',
+        ),
+        ("f({'api_key': 'canary'}, {\n  'b': 'c'})", "f({'api_key': '***'}, {\n  'b': 'c'})"),
+        ('{"api_key": "canary', '{"api_key": "***'),
+        ('{"a": "{\\"api_key\\": \\"cana"} and more', '{"a": "{\\"api_key\\": \\"***"} and more'),
+        (
+            '{"api_key": "one", "b": "c", "authorization": "two"}',
+            '{"api_key": "***", "b": "c", "authorization": "***"}',
+        ),
+        ('{"api_key": "\\"api_key\\": \\"canary\\""}', '{"api_key": "***"}'),
+        ('{"api_key": "", "b": "c"}', '{"api_key": "", "b": "c"}'),
+        ('the "api_key" is a field, "authorization": too', 'the "api_key" is a field, "authorization": too'),
+        ('{"my_api_key": "a", "headers": {"Accept": "b"}}', '{"my_api_key": "a", "headers": {"Accept": "b"}}'),
+    ],
+)
+def test_in_a_text_the_text_of_a_field_that_holds_a_key_is_taken_out_and_nothing_else(text: str, said: str):
+    assert cleaned(text, []) == cleaned({"a": [text]}, [])["a"][0] == said  # type: ignore[index,call-overload]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "\\",
+        '"',
+        '\\"',
+        "api_key",
+        '"api_key": "',
+        '"api_key":"x",',
+        '\\\\"api_key\\\\": \\\\"',
+        'api_key" ',
+        "api_key" + " " * 30 + ":",
+    ],
+)
+def test_the_time_for_that_is_linear(piece: str):
+    def made(size: int) -> Callable[[], object]:
+        text = '"api_key": \\"' + piece * (size // len(piece))
+        return lambda: cleaned(text, [])
+
+    assert_linear(made, 400_000)
 
 
 @pytest.mark.requirement("R-T2")

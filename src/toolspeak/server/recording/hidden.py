@@ -1,13 +1,14 @@
 """Values and bodies without keys: what a person or a store is given instead of what a client sent.
 
-Every text passes the filter of the log; fields that hold keys are not shown at all. Above: `shown`, the pages. Below:
-`logs`.
+Every text passes the filter of the log; fields that hold keys are not shown at all, nor is what stands behind the name
+of one in JSON within a text, such as the arguments of a call. Above: `shown`, the pages. Below: `logs`.
 """
 
 from __future__ import annotations
 
+import re
 import string
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
 import msgspec
@@ -20,33 +21,42 @@ from ..logs import may_hold_keys, redacted
 __all__ = ["body_of", "cleaned", "cleaned_text"]
 
 _HIDDEN = "***"
-#: Fields of a body that hold keys, or ways to somewhere with keys in them.
-_KEY_FIELDS = frozenset(
-    {
-        "api_key",
-        "api-key",
-        "apikey",
-        "authorization",
-        "authorization_token",
-        "x-api-key",
-        "x-goog-api-key",
-        "extra_headers",
-        "headers",
-        "proxy",
-        "proxies",
-    }
+#: Fields of a body that are keys; and those that hold some, or ways to somewhere with keys in them.
+_OWN_FIELDS = (
+    "api_key",
+    "api-key",
+    "apikey",
+    "authorization",
+    "authorization_token",
+    "x-api-key",
+    "x-goog-api-key",
 )
+_KEY_FIELDS = frozenset({*_OWN_FIELDS, "extra_headers", "headers", "proxy", "proxies"})
 #: What may stand around a name without making another one of it.
 _AROUND = string.whitespace + "\xa0"
-#: How these names end in JSON; and how any name does that something stands behind. In a text within it, quotes have a
-#: backslash before them.
+#: One of these is in every name of a field that is a key.
+_STEMS = ("api_key", "api-key", "apikey", "authorization")
+#: How these names end in JSON; and how any name does that something stands behind.
 _KEY_MARKS = (
+    *_STEMS,
     *(f'{name}":' for name in _KEY_FIELDS),
     *(msgspec.json.encode(space).decode()[1:-1].lower() + '":' for space in _AROUND),
 )
 
 #: What may stand between a name and its colon in what is not quite JSON, and how far that is looked at.
 _BETWEEN, _WINDOW = (_AROUND + "\"'\\").encode(), 16
+
+#: Such a name, the quotes behind it and before its text, and what stands between; quotes in JSON within JSON have
+#: backslashes. Each run has a bound, so that the time is linear.
+_FIELD = re.compile(
+    rf"(?:{'|'.join(sorted(_OWN_FIELDS, key=len, reverse=True))})"
+    r"""\s{0,8}\\{0,31}(["'])\s{0,16}:\s{0,16}(\\{0,31})(["'])""",
+    re.IGNORECASE,
+)
+#: How far before a name its quote is looked for.
+_BEFORE = 8
+#: There is no such field in fewer characters.
+_SHORTEST = len('"apikey":"x')
 
 
 def body_of(data: bytes) -> JSONValue:
@@ -85,36 +95,68 @@ def cleaned_text(text: str, secrets: Sequence[str]) -> str:
     """A text that can be encoded, without keys."""
     if not text.isascii() and has_surrogate(text):
         text = replace_surrogates(text)
-    return redacted(text, secrets)
+    return _without_fields(redacted(text, secrets))
+
+
+def _without_fields(text: str) -> str:
+    """A text without the texts of fields that are keys, in whatever JSON there is in it."""
+    if len(text) < _SHORTEST:
+        return text
+    lowered = text.lower()
+    if not any(stem in lowered for stem in _STEMS):
+        return text
+    pieces: list[str] = []
+    done = 0
+    for field in _FIELD.finditer(text):
+        at = field.start()
+        # Within another one's text; or the end of a longer name.
+        if at < done or text[max(at - _BEFORE, 0) : at].rstrip(_AROUND)[-1:] != field[1]:
+            continue
+        end = _end_of(text, field.end(), field[3], len(field[2]))
+        if end > field.end():
+            pieces += text[done : field.end()], _HIDDEN
+            done = end
+    return "".join([*pieces, text[done:]]) if pieces else text
+
+
+def _end_of(text: str, begin: int, quote: str, depth: int) -> int:
+    """Where a JSON text ends that began behind a quote with so many backslashes; the end of all if it has none."""
+    end = begin
+    while (found := text.find(quote, end)) >= 0:
+        before = found
+        while before > end and text[before - 1] == "\\":
+            before -= 1
+        # A quote within it has twice as many and one more; backslashes at its end stand before those of its quote.
+        if found - before < depth:
+            return before  # what it stands in ends, so that it was cut
+        if (found - before - depth) % (2 * depth + 2) == 0:
+            return found - depth
+        end = found + 1
+    return len(text)
 
 
 def cleaned(value: JSONValue, secrets: Sequence[str]) -> JSONValue:
     """A value without keys. Bodies are nested 64 deep at most when they come here."""
-    return value if _is_clean(value, secrets) else _cleaned(value, secrets)
-
-
-def _is_clean(value: JSONValue, secrets: Sequence[str]) -> bool:
-    """Whether there is nothing to take out, by its JSON text: to look at each text in it takes ten times as long."""
+    # One look at its JSON text tells what there may be to take out: to look at each text in it takes ten times as long.
     try:
         text = msgspec.json.encode(value).decode()
         escaped = [msgspec.json.encode(secret).decode()[1:-1] for secret in secrets if secret]
     except (ValueError, OverflowError, TypeError):  # half a character, or a number beyond 64 bits
-        return False
+        return _cleaned(value, lambda each: cleaned_text(each, secrets))
     if may_hold_keys(text, escaped):
-        return False
+        return _cleaned(value, lambda each: cleaned_text(each, secrets))
     lowered = text.lower()
-    return not any(mark in lowered for mark in _KEY_MARKS)
+    return _cleaned(value, _without_fields) if any(mark in lowered for mark in _KEY_MARKS) else value
 
 
-def _cleaned(value: JSONValue, secrets: Sequence[str]) -> JSONValue:
+def _cleaned(value: JSONValue, clean: Callable[[str], str]) -> JSONValue:
     if isinstance(value, str):
-        return cleaned_text(value, secrets)
+        return clean(value)
     if isinstance(value, list | tuple):  # structs hold tuples
-        return [_cleaned(each, secrets) for each in cast("Sequence[JSONValue]", value)]
+        return [_cleaned(each, clean) for each in cast("Sequence[JSONValue]", value)]
     if is_object(value):
         return {
-            cleaned_text(name, secrets): _HIDDEN if _is_key(name) and each else _cleaned(each, secrets)
-            for name, each in value.items()
+            clean(name): _HIDDEN if _is_key(name) and each else _cleaned(each, clean) for name, each in value.items()
         }
     return value
 
