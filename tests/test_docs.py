@@ -67,6 +67,15 @@ def test_links_lead_somewhere(page: Path):
     assert missing == []
 
 
+def test_bounds_that_are_told_are_those_of_the_code():
+    from toolspeak.server.recording import recorder
+
+    serve = (ROOT / "docs" / "serve.md").read_text(encoding="utf-8")
+    node = recorder._NODE  # pyright: ignore[reportPrivateUsage]
+    assert f"the last {recorder.MOST_ENTRIES}, {recorder.MOST_BYTES >> 20} MiB in all" in serve
+    assert f"and {node} for each value in them" in serve
+
+
 def test_the_tables_are_current():
     stale = [f"{place.path.name}: {place.mark}" for place in _script("tables").PLACES if place.stale()]
     assert stale == [], "run `make docs`"
