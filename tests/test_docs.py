@@ -69,11 +69,14 @@ def test_links_lead_somewhere(page: Path):
 
 def test_bounds_that_are_told_are_those_of_the_code():
     from toolspeak.server.recording import recorder
+    from toolspeak.upstreams.embedded_child import Recipe
 
-    serve = (ROOT / "docs" / "serve.md").read_text(encoding="utf-8")
+    serve, constraints = ((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("serve.md", "constraints.md"))
     node = recorder._NODE  # pyright: ignore[reportPrivateUsage]
     assert f"the last {recorder.MOST_ENTRIES}, {recorder.MOST_BYTES >> 20} MiB in all" in serve
     assert f"and {node} for each value in them" in serve
+    assert f"at most {Recipe().longest:,} tokens" in constraints
+    assert f"share {Recipe().context:,} (`context`)" in constraints
 
 
 def test_the_tables_are_current():
