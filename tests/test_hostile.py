@@ -104,6 +104,10 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "closing tags of all names in a value": lambda size: VALUE + "".join(f"</a{at}>" for at in range(size // 9)),
     "half entities in a value": repeat("&am", VALUE),
     "tags for calls in a value": repeat("<call>", VALUE),
+    "calls in a value": repeat("<function=f>", VALUE),
+    "calls with attributes in a value": repeat('<invoke name="f">', VALUE),
+    "calls in one block": repeat("f{}", "[TOOL_CALLS]"),
+    "calls in one list": repeat('{"name": "f", "arguments": {}},', "<tool_call>["),
     "HTML in a value": repeat('<p class="a">b &amp; <i>c</i></p>\n', VALUE + "\n"),
     "HTML in a value that is held": repeat('<p class="a">b</p>\n', "<tool_call><function=write_file><parameter=other>"),
     "line breaks and brackets in a value": repeat("\n<", VALUE + "\n"),
@@ -143,6 +147,8 @@ CALLING = {
     "space behind a weak call",
     "DSML prefixes and names",
     "calls and tokens that end a turn",
+    "calls in one block",
+    "calls in one list",
 }
 
 

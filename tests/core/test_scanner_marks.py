@@ -17,6 +17,7 @@ from tests.core.scanning import (
 )
 from toolspeak import Reply, Scanner, parse
 from toolspeak.core import scanner as module
+from toolspeak.core.reading import desk
 from toolspeak.core.reading.seam import NONE
 from toolspeak.core.scanner import MAX_FENCE_LINE, MAX_REJECTED, MAX_TAIL
 
@@ -336,7 +337,7 @@ def test_a_mark_that_is_missing_behind_a_call_is_noted():
 
 def test_the_limits_are_what_the_documents_say():
     assert (MAX_FENCE_LINE, MAX_REJECTED, MAX_TAIL, NONE) == (120, 2000, 4096, -2)
-    assert module.MAX_CALLS == 2048
+    assert desk.MAX_CALLS == 2048
 
 
 GIVEN_UP = ["<tool_call>?</tool_call>", '<tool_call>{"name":"x"}</tool_call>', "<invoke <b>", "```json action\n?\n```"]
@@ -363,7 +364,7 @@ def test_reasoning_is_still_separated_when_calls_are_no_longer_looked_for(monkey
 
 @pytest.mark.requirement("R-T12")
 def test_behind_very_many_calls_no_more_are_looked_for(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(module, "MAX_CALLS", 3)
+    monkeypatch.setattr(desk, "MAX_CALLS", 3)
     reply = read(CALL * 5)
     assert (len(reply.calls), reply.text, codes(reply)) == (3, CALL * 2, ["too_many_calls"])
 

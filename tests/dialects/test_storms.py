@@ -7,6 +7,7 @@ import pytest
 from tests.dialects.answers import by_character, tool
 from toolspeak import Reply, Tool, parse
 from toolspeak.core import scanner
+from toolspeak.core.reading import desk
 from toolspeak.dialects import marks, tag_parameters, tag_stops
 
 pytestmark = pytest.mark.requirement("R-T12", "B8")
@@ -63,6 +64,35 @@ def test_recipients_stay_text_however_many_of_them_are_looked_at(text: str, most
     reply = parse(text)
     assert by_character(text) == reply
     assert (reply.text, reply.calls) == (text, ())
+
+
+#: How a block begins that holds many calls, and one of them.
+BLOCKS = {
+    "tags": ("<tool_call>", "<function=f>"),
+    "tags with attributes": ("<function_calls>", '<invoke name="f">'),
+    "tags that are closed": ("<function_calls>", '<invoke name="f"></invoke>'),
+    "Python in a list": ("<tool_call>[", "f(),"),
+    "Python": ("<|python_tag|>", "f();"),
+    "names and objects": ("[TOOL_CALLS]", "f{}"),
+    "objects": ("<tool_call>", '{"name":"f","arguments":{}}'),
+    "objects in a list": ("<tool_call>[", '{"name":"f","arguments":{}},'),
+    "objects in a document": ('<tool_call>{"tool_calls":[', '{"name":"f","arguments":{}},'),
+}
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("tools", [(tool("f"),), None])
+def test_in_one_block_no_more_calls_are_looked_for_than_in_many(
+    block: str, tools: tuple[Tool, ...] | None, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(desk, "MAX_CALLS", 3)
+    before, unit = BLOCKS[block]
+    text = before + unit * 8
+    reply = parse(text, tools)
+    assert by_character(text, tools=tools) == reply
+    assert [call.name for call in reply.calls] == ["f"] * 3
+    assert reply.text.strip(",;") == (unit * 5).strip(",;")
+    assert [note.code for note in reply.notes].count("too_many_calls") == 1
 
 
 @pytest.mark.parametrize("value", ["<a><b><c></a><a><b>", "one\ntwo"])

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from .events import Event, ReasoningDelta, TextDelta
 from .model import require
-from .reading.desk import Desk
+from .reading.desk import MAX_CALLS, Desk
 from .reading.literals import has_surrogate, replace_surrogates
 from .reading.markup import MORE, has_word, lex_head, lex_tag, read_head
 from .reading.runs import Run
@@ -32,8 +32,6 @@ _IDLE_ROLES = frozenset({"open", "noise", "closer"})
 MAX_FENCE_LINE = 120
 #: So many candidates that were none: the text is not about calls, and each attempt costs time.
 MAX_REJECTED = 2000
-#: Nobody means so many calls in one answer; each costs time here, and more where it is carried out.
-MAX_CALLS = 2048
 
 _NOT_PLAIN = re.compile(r"[<>`{\[\]✿\n\ud800-\udfff]").search
 _SPACES = frozenset(" \t\r\n\u00a0")
@@ -514,7 +512,7 @@ class Scanner(Standing):
         self._raw = []
         if self._desk.calls_valid == self._valid:
             self._rejected += 1
-        if self._desk.calls_seen >= MAX_CALLS and self._rejected < MAX_REJECTED:
+        if self._desk.full and self._rejected < MAX_REJECTED:
             self._rejected = MAX_REJECTED
             self._desk.note("too_many_calls", f"behind {MAX_CALLS} calls no more are looked for")
         self._fresh = True

@@ -212,10 +212,14 @@ class Block:
             return stop
         if self._calls and (self._opening.single or self._opening.name):
             return self._leave(pos, failed=self._opening.single)
-        if self._is_foreign(_grammar(buf[at])):
+        if self._is_barred(_grammar(buf[at])):
             return self._leave(pos)
         skipped = self._preamble(buf, at, final)
         return skipped or self._dispatch(buf, pos, at, final)
+
+    def _is_barred(self, grammar: str) -> bool:
+        """Whether no call in this grammar may begin here: there have been too many, or it was not signed."""
+        return bool(grammar and self._context.desk.full) or self._is_foreign(grammar)
 
     def _is_foreign(self, grammar: str) -> bool:
         """Whether a block that the nonce opened goes on in another grammar, which was not signed with it."""
@@ -413,7 +417,7 @@ class Block:
                 return end
             return self._leave(pos)
         call = named
-        if (call or self._is_call(name)) and not self._is_foreign(name if call else "tool"):
+        if (call or self._is_call(name)) and not self._is_barred(name if call else "tool"):
             return self._begin(TagCalls(self._context, lone=self._opening.at_mark), at)
         return self._leave(pos)
 

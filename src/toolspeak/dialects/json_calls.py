@@ -305,10 +305,10 @@ class JsonCalls(Body):
         if not self._frames:
             self._frames.append(_Frame(is_list, None if is_list else self.context.builder()))
             return
-        if len(self._frames) >= _MAX_FRAMES:
+        frame = self._frames[-1]
+        if len(self._frames) >= _MAX_FRAMES or (frame.is_list and self.context.desk.full):
             self._fail("not_a_call")
             return
-        frame = self._frames[-1]
         if self._keyed and not (is_list or frame.is_list or frame.named) and self.context.desk.tools is None:
             self._name_key(frame, self._last_key)  # any name may be a tool's, also one that is a role elsewhere
             self._value(OBJECT)

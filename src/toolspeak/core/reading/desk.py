@@ -15,11 +15,13 @@ from ..model import JSONValue, Note, Tool
 from ..schema import ArgumentSchema
 from .toolkit import toolkit
 
-__all__ = ["Desk", "EchoFinder"]
+__all__ = ["MAX_CALLS", "Desk", "EchoFinder"]
 
 #: Tools whose effects nobody can take back, however they are declared.
 ALWAYS_SIDE_EFFECTS = frozenset({"shell"})
 _ANY_OBJECT = ArgumentSchema.of(None)
+#: Nobody means so many calls in one answer; each costs time here, and more where it is carried out.
+MAX_CALLS = 2048
 #: Near misses are looked for in short names only: the search is not linear.
 _MAX_NEAR_MISS = 64
 
@@ -101,6 +103,11 @@ class Desk:
         return self._echoes[text, name]
 
     # ---- what goes out
+
+    @property
+    def full(self) -> bool:
+        """Whether so many calls have been seen that no more are looked for."""
+        return self.calls_seen >= MAX_CALLS
 
     def next_index(self) -> int:
         """The number of the next call."""
