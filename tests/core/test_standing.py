@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.scanning import CALL, OBJECT, TOOLS, codes, read, scan, why
-from toolspeak import Scanner, TextDelta, fold
+from toolspeak import Scanner, TextDelta, fold, parse
 from toolspeak.core.reading.standing import MAX_COMMENT
 from toolspeak.dialects.block import MAX_UNKNOWN
 from toolspeak.errors import UsageError
@@ -25,6 +25,14 @@ EXAMPLES = {
     "a comment": (f"<!-- {CALL} -->\nHello.", "comment"),
     "a comment of several lines": (f"<!--\n{CALL}\n-->\nHello.", "comment"),
     "a comment that is not closed": (f"<!-- so {CALL}", "comment"),
+    "an element of examples": (f"For instance:\n<example>\n{CALL}\n</example>", "element"),
+    "a bare object in an element of examples": (f"For instance:\n<example>\n{OBJECT}\n</example>", "element"),
+    "an element in one line": (f"<examples>{CALL}</examples>\nHello.", "element"),
+    "an element with attributes": (f'So:\n  <sample id="1">\n{CALL}\n</sample>\n', "element"),
+    "an element that is not closed": (f"So:\n<example>\n{CALL}", "element"),
+    "an element behind another": (f"<example>\nso\n</example>\n<example>\n{CALL}\n</example>", "element"),
+    "an element behind a comment in it": (f"<example>\n<!-- so -->\n{CALL}\n</example>", "element"),
+    "a comment with an element in it": (f"<!--\n<example>so</example>\n{CALL}\n-->", "comment"),
 }
 
 
@@ -58,6 +66,15 @@ CALLS = {
     "behind a comment in a fence": f"```\n<!-- \n```\n{CALL}",
     "behind a comment in the thinking": f"<think><!-- </think>{CALL}",
     "far behind a comment that was not closed": "<!-- " + "so " * (MAX_COMMENT // 3) + CALL,
+    "behind an element of examples": f"<example>\nso\n</example>\n{CALL}",
+    "behind the end of an element in its line": f"<example>\nso </example> {CALL}",
+    "behind an element that is empty": f"<example/>\n{CALL}",
+    "behind the mention of an element": f"As the <example> says:\n{CALL}",
+    "behind an element in code": f"`<example>` begins one.\n{CALL}",
+    "behind an element in a fence": f"```\n<example>\n```\n{CALL}",
+    "behind an element in the thinking": f"<think><example></think>{CALL}",
+    "far behind an element that was not closed": "<example>" + "so " * (MAX_COMMENT // 3) + CALL,
+    "in an element of another name": f"<answer>\n{CALL}\n</answer>",
     "behind an arrow": f"so -> {CALL}",
     "behind a bar": f"a | {CALL}",
 }
@@ -67,6 +84,13 @@ CALLS = {
 @pytest.mark.parametrize("text", CALLS.values(), ids=[name.replace(" ", "-") for name in CALLS])
 def test_a_call_near_an_example_is_a_call(text: str):
     assert len(read(text).calls) == 1
+
+
+@pytest.mark.requirement("B7")
+def test_a_tool_that_is_called_like_an_example_is_called():
+    text = "So:\n<example>\n<path>a</path>\n</example>"
+    tool = {"name": "example", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}
+    assert [call.name for call in parse(text, [tool]).calls] == ["example"]
 
 
 INDENTED = {

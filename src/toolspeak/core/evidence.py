@@ -29,8 +29,9 @@ Policy = Literal["strict", "standard", "eager"]
 #: block. `bare`: no marks at all.
 Wrapper = Literal["strong", "weak", "bare"]
 #: Where people show what a call looks like: right behind an opening quote, in a line that begins with `>`, in a row of
-#: a table, in an HTML comment, in a paragraph of code, which is indented and stands behind an empty line.
-Example = Literal["quotes", "quoted_line", "table", "comment", "indented"]
+#: a table, in an HTML comment, in an element that is called so, in a paragraph of code, which is indented and stands
+#: behind an empty line.
+Example = Literal["quotes", "quoted_line", "table", "comment", "element", "indented"]
 
 
 class Evidence(msgspec.Struct, frozen=True):

@@ -27,7 +27,7 @@ from .reading.tails import MAX_TAIL, behind_last
 __all__ = ["Scanner"]
 
 #: What no longer matters when the text has turned out not to be about calls.
-_IDLE_ROLES = frozenset({"open", "noise", "closer"})
+_IDLE_ROLES = frozenset({"open", "noise", "closer", "example", "example_end"})
 #: A fence line longer than this is not one.
 MAX_FENCE_LINE = 120
 #: So many candidates that were none: the text is not about calls, and each attempt costs time.
@@ -160,7 +160,7 @@ class Scanner(Standing):
         if self._reader is not None:
             return self._reader.run()
         begun = self._started or self._reasoning
-        if self._fresh or self._tails or self._comment or not begun or self._state != self._text:
+        if self._fresh or self._tails or self._shown or not begun or self._state != self._text:
             return None
         if self._plain_run is None:
             self._plain_run = Run(_NOT_PLAIN, self._take)
@@ -379,8 +379,8 @@ class Scanner(Standing):
             return self._plain(buf, pos, end - pos)
         if role == "think_end":
             return self._end_reasoning(end)
-        if role == "result":
-            return self._result(buf, pos, end)
+        if role in self._WHOLE:
+            return self._WHOLE[role](self, buf, pos, end)
         if role == "final":
             self._desk.final_answer = True
             return self._plain(buf, pos, end - pos)
@@ -551,6 +551,12 @@ class Scanner(Standing):
         if raw:
             self._begin_line(_LINE_TAIL(raw[-256:]) is not None)
 
+    #: What a mark does that is read as a whole and leaves no trace elsewhere.
+    _WHOLE: ClassVar[dict[str, Callable[..., int]]] = {
+        "result": _result,
+        "example": Standing._begin_example,
+        "example_end": Standing._end_example,
+    }
     _HANDLERS: ClassVar[dict[str, Callable[..., int]]] = {
         "<": _angle,
         "`": _tick,

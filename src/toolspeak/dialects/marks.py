@@ -155,6 +155,9 @@ LAST = frozenset(
 )
 FIRST = "s"
 COMMENT = "!--"
+#: Elements that show what a call looks like.
+EXAMPLES = frozenset({"example", "examples", "sample", "samples"})
+_OTHERS: dict[str, Role] = {**dict.fromkeys(NOISE_TAGS, "noise"), **dict.fromkeys(EXAMPLES, "example")}
 #: Parts of a call in long tags: text where no call was made, unlike other long tags.
 LONG_PARTS = frozenset({"|open|argument", "|close|argument", "|close|call", "|close|tools"})
 CLOSING_TAGS = frozenset({*OPENINGS, *CALL_TAGS, "tool_call|", "end_function_call"}) | BLOCK_CLOSERS
@@ -282,7 +285,7 @@ def _place() -> Callable[[str, int], re.Match[str] | None]:
 def _tag_names(tools: frozenset[str]) -> list[str]:
     """Every name that a mark may have, sorted. Turn after turn has the same tools."""
     names = {*OPENINGS, *THINKING, *THINKING_ENDS, *TURN_ENDS, *RESULTS, *NOISE_TAGS, *CLOSING_TAGS, *LAST, *tools}
-    return sorted({*names, *NAMESPACES, FIRST, COMMENT, "｜", "/"})
+    return sorted({*names, *EXAMPLES, *NAMESPACES, FIRST, COMMENT, "｜", "/"})
 
 
 @lru_cache(maxsize=256)
@@ -320,7 +323,7 @@ class Marks:
         if name in _ENDS:
             return _ENDS[name], None
         if closing:
-            return ("closer", None) if name in CLOSING_TAGS or name in self._tools or name == FIRST else None
+            return self._closer(name)
         if name in LAST:
             return "last", None
         opening = self._opening(name)
@@ -332,7 +335,13 @@ class Marks:
             return "closer", None
         if name == FIRST:
             return "first", None
-        return ("noise", None) if name in NOISE_TAGS else None
+        return (_OTHERS[name], None) if name in _OTHERS else None
+
+    def _closer(self, name: str) -> tuple[Role, None] | None:
+        """What a closing tag means."""
+        if name in CLOSING_TAGS or name in self._tools or name == FIRST:
+            return "closer", None
+        return ("example_end", None) if name in EXAMPLES else None
 
     def meaning(self, head: str) -> tuple[Role, Opening | None] | None:
         """What a tag means that begins so, its name included."""

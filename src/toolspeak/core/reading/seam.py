@@ -25,9 +25,21 @@ NONE = -2
 
 #: What a mark means to the scanner.
 #: `first` begins an answer and `last` ends one; elsewhere they are text. `turn_end` ends a message of several.
-#: `comment` begins a comment, in which examples stand.
+#: `comment` begins a comment, in which examples stand; `example` and `example_end` are around an element of them.
 Role = Literal[
-    "open", "think", "think_end", "turn_end", "final", "result", "closer", "noise", "first", "last", "comment"
+    "open",
+    "think",
+    "think_end",
+    "turn_end",
+    "final",
+    "result",
+    "closer",
+    "noise",
+    "first",
+    "last",
+    "comment",
+    "example",
+    "example_end",
 ]
 #: How far a reader is.
 Progress = Literal["open", "done", "failed"]

@@ -15,7 +15,7 @@ from .tails import Tails
 
 __all__ = ["Standing"]
 
-#: A comment that is longer than this was not closed, and hides nothing any more.
+#: A comment, or an element that shows examples, that is longer than this was not closed, and hides nothing any more.
 MAX_COMMENT = 4096
 #: So many columns make a paragraph of code.
 _CODE_INDENT = 4
@@ -43,7 +43,8 @@ class Standing:
         self._head = ""  # the first visible character of this line
         self._gap = False  # the line above is empty
         self._indent = 0  # the columns of white space that this line begins with
-        self._comment = 0  # how much of an HTML comment may still come
+        self._shown = 0  # how much may still come of what shows examples
+        self._shown_in: Example = "comment"  # what that is: an HTML comment, or an element
         self._reasoning = False
         self._aside = False  # a thinking mark stood in the middle of a line: text, but no place for calls
         self._tails = Tails()
@@ -68,8 +69,8 @@ class Standing:
 
     def _example(self) -> Example | None:
         """Where people show what a call looks like."""
-        if self._comment:
-            return "comment"
+        if self._shown:
+            return self._shown_in
         if self._is_quoted():
             return "quotes"
         if self._head in _LINE_HEADS:
@@ -109,9 +110,9 @@ class Standing:
             self._head = text[line:].lstrip()[:1]
         if "`" in text and not candidate:
             self._count_ticks(text, line)
-        if self._comment and not self._tails:
-            ended = "-->" in f"{self._before}{self._last}{text}"
-            self._comment = 0 if ended else max(0, self._comment - len(text))
+        if self._shown and not self._tails:
+            ended = self._shown_in == "comment" and "-->" in f"{self._before}{self._last}{text}"
+            self._shown = 0 if ended else max(0, self._shown - len(text))
         self._before = text[-2:-1] or self._last
         self._last = text[-1]
 
@@ -122,7 +123,7 @@ class Standing:
 
     def _say_line(self, buf: str, pos: int, end: int) -> int:
         """A whole line of text, its line break included."""
-        if self._tails or self._comment or buf[end - 1] != "\n":
+        if self._tails or self._shown or buf[end - 1] != "\n":
             self._say(buf[pos:end])
             self._begin_line(buf[end - 1] == "\n")
             return end
@@ -162,8 +163,26 @@ class Standing:
     def _begin_comment(self, buf: str, pos: int) -> int:
         """`<!--` stands at `pos`."""
         if not (self._fence or self._in_code or self._reasoning):
-            self._comment = MAX_COMMENT
+            self._show("comment")
         return self._plain(buf, pos, 4)
+
+    def _begin_example(self, buf: str, pos: int, end: int) -> int:
+        """`<example>` stands there, or the like: at the start of a line it is an element, elsewhere a mention."""
+        if self._fresh and not self._reasoning and buf[end - 2] != "/":
+            self._show("element")
+        return self._plain(buf, pos, end - pos)
+
+    def _end_example(self, buf: str, pos: int, end: int) -> int:
+        """`</example>` stands there."""
+        end = self._plain(buf, pos, end - pos)
+        if self._shown_in == "element":
+            self._shown = 0
+        return end
+
+    def _show(self, where: Example) -> None:
+        """What follows is shown, until it ends. A comment in an element is a part of it, and so the other way round."""
+        if not self._shown or self._shown_in == where:
+            self._shown, self._shown_in = MAX_COMMENT, where
 
     def _resolve_tails(self, answer_end: bool) -> None:
         for text, candidate in self._tails.resolve(answer_end):
