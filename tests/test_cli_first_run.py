@@ -20,6 +20,7 @@ from toolspeak.cli.first_run import advice, prepare
 from toolspeak.config import load
 from toolspeak.errors import ConfigError
 from toolspeak.server.run import model_here
+from toolspeak.upstreams import embedded, engine
 from toolspeak.upstreams.weights import WeightsError
 
 URL = "http://127.0.0.1:8788"
@@ -71,6 +72,34 @@ def test_a_model_of_the_hub_is_fetched_before_anything_listens(tmp_path: Path, c
         with pytest.raises(WeightsError, match="has no model owner/other"):
             prepare(config, "owner/other")
     assert next((config.cache_folder / "hub").rglob("*.gguf")).read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("quick", "could_be", "said"),
+    [
+        (False, False, ["fetching the weights of smollm2-135m, 98 MB, once, into "]),
+        (
+            False,
+            True,
+            ["fetching the weights of smollm2-135m, 98 MB, once, into ", "the model's engine was built for any "],
+        ),
+        (True, True, ["getting the weights of smollm2-135m ready for the engine that was built here, once, into "]),
+    ],
+)
+def test_a_first_start_says_what_it_does_and_which_engine_would_be_quicker(
+    quick: bool,
+    could_be: bool,
+    said: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    monkeypatch.setattr(engine, "is_quick", lambda: quick)
+    monkeypatch.setattr(engine, "could_be_quick", lambda: could_be)
+    monkeypatch.setattr(embedded, "weights_of", lambda *given: tmp_path)
+    prepare(load(env={"HOME": str(tmp_path)}, cwd=tmp_path), "")
+    lines = capsys.readouterr().err.splitlines()
+    assert [line[: len(begin)] for line, begin in zip(lines, said, strict=True)] == said
 
 
 def test_who_waits_for_another_first_start_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

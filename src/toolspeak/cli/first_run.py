@@ -18,6 +18,7 @@ from ..config import Config
 from ..errors import ConfigError
 
 if TYPE_CHECKING:
+    from ..upstreams.embedded_child import Recipe
     from ..upstreams.weights import Progress
 
 __all__ = ["advice", "prepare"]
@@ -41,6 +42,11 @@ _BODY = """{{"model": {model},
       "parameters": {{"type": "object", "properties": {{"city": {{"type": "string"}}}}, "required": ["city"]}}}}}}]}}"""
 _CODE = """from openai import OpenAI; print(OpenAI()
     .responses.create(model={model}, input="Say hello").output_text)"""
+#: Told where an engine built here would multiply bytes, and the one that is installed does not.
+_SLOWER_THAN_IT_COULD_BE = (
+    "the model's engine was built for any processor; built for this one it answers several times as fast: "
+    "`make native`, or what docs/first-run.md says about pip"
+)
 
 
 def advice(url: str, model: str) -> None:
@@ -58,19 +64,32 @@ def prepare(config: Config, model: str) -> str:
         WeightsError: the weights cannot be had.
     """
     from ..upstreams.embedded import is_gguf, kept_weights, need_runtime, recipe_for, weights_of
-    from ..upstreams.weights import DEFAULT
+    from ..upstreams.engine import could_be_quick, is_quick
 
     need_runtime()
     recipe = recipe_for(model, config.adapter, config.context)
     kept = kept_weights(recipe, config.cache_folder)
     if kept is None:
-        size = "" if recipe.hub else f", {round(DEFAULT.size / 1e6)} MB"
-        click.echo(f"fetching the weights of {recipe.name}{size}, once, into {config.cache_folder}", err=True)
+        click.echo(f"{_doing(recipe)}, once, into {config.cache_folder}", err=True)
         with _bar() as progress:
             weights_of(recipe, config.cache_folder, config.environment(), progress, _say_waiting)
     elif not is_gguf(kept):
         raise ConfigError(f"`{kept}` is no file of weights", hint="it must be a GGUF file; was it fetched whole?")
+    if not recipe.hub and not recipe.path and not is_quick() and could_be_quick():
+        click.echo(_SLOWER_THAN_IT_COULD_BE, err=True)
     return recipe.name
+
+
+def _doing(recipe: Recipe) -> str:
+    """What is done about weights that are not there."""
+    from ..upstreams.engine import is_quick
+    from ..upstreams.weights import DEFAULT
+
+    if recipe.hub:
+        return f"fetching the weights of {recipe.name}"
+    if is_quick():
+        return f"getting the weights of {recipe.name} ready for the engine that was built here"
+    return f"fetching the weights of {recipe.name}, {round(DEFAULT.size / 1e6)} MB"
 
 
 def _say_waiting() -> None:
