@@ -57,7 +57,6 @@ class NamedCall(Body):
         self._raw = name
         self._inner: Body | None = None
         self._loud = context.evidence.wrapper == "strong"
-        self._worded = False  # words stand behind the name, as in a sentence
         self._separated = False  # a mark stood behind the name: what follows must be arguments
 
     @property
@@ -77,15 +76,9 @@ class NamedCall(Body):
             self._inner.finish()
             self.state = self._inner.state
             return
-        if self._name and self._loud and self._raw == self._name and self._may_be_cut():
+        if self._name and self._loud and self._raw == self._name and self.context.desk.knows(self._name):
             self._start().cut()
         self.state = "failed"
-
-    def _may_be_cut(self) -> bool:
-        """Whether the text ended inside a call: of a tool on offer, or, where nobody said what is, of a name that
-        no words follow."""
-        known = self.context.desk.knows(self._name)
-        return not self._worded if known is None else known
 
     def run(self) -> Run | None:
         return self._inner.run() if self._inner is not None else None
@@ -213,7 +206,6 @@ class NamedCall(Body):
         if self._raw == "function" and buf[at] == "=":
             return self._bare_tag(buf, at, final)
         end = buf.find("<", at, at + _MAX_LINE)
-        self._worded = buf[at] != ">"
         if end < 0:  # a text that ends here may have been cut off
             return MORE if len(buf) - at < _MAX_LINE else self._fail(pos)
         if buf[at] == ">" and at == pos:
