@@ -1,4 +1,4 @@
-"""`scripts/setup` where something cannot be installed. The Python that it finds is a script that writes down what it is asked."""
+"""`scripts/setup` where something cannot be installed. The Python that it finds is a script that keeps what it is asked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-LOCK = "first==1 \\\n    --hash=sha256:aa\nxllamacpp==2 \\\n    --hash=sha256:bb \\\n    --hash=sha256:cc\nlast==3 \\\n    --hash=sha256:dd\n"
+FIRST, ENGINE, LAST = (
+    "first==1 \\\n    --hash=sha256:aa\n",
+    "xllamacpp==2 \\\n    --hash=sha256:bb \\\n    --hash=sha256:cc\n",
+    "last==3 \\\n    --hash=sha256:dd\n",
+)
+LOCK, REST = FIRST + ENGINE + LAST, FIRST + LAST
 #: Makes environments of itself; `pip install -r FILE` fails where the file has a line that begins with $MISSING.
 PYTHON = """#!/bin/sh
 case "$*" in
@@ -24,10 +29,10 @@ esac
     ("missing", "asked", "status", "said"),
     [
         ("nothing", LOCK, 0, ()),
-        ("xllamacpp", LOCK + LOCK.replace(LOCK[LOCK.index("xllamacpp") : LOCK.index("last")], ""), 0, ("make native", "--upstream")),
-        ("last", LOCK + LOCK.replace(LOCK[LOCK.index("xllamacpp") : LOCK.index("last")], ""), 1, ("trying without",)),
+        ("xllamacpp", LOCK + REST, 0, ("make native", "--upstream")),
+        ("last", LOCK + REST, 1, ("trying without",)),
     ],
-)  # fmt: skip
+)
 def test_all_but_the_engine_is_installed_where_it_has_no_wheel(
     tmp_path: Path, missing: str, asked: str, status: int, said: tuple[str, ...]
 ):
