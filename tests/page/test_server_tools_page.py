@@ -42,8 +42,8 @@ def test_a_tool_of_the_server_is_chosen_runs_there_and_is_shown(page: Any, serve
     rounds = exchange.locator("details.round")
     assert "Round 1" in rounds.inner_text() and "read_file" in rounds.inner_text()
     rounds.locator("summary").click()
-    opened = rounds.inner_text()
-    assert '{"path":"notes.txt"}' in opened and "Buy milk." in opened
+    rounds.get_by_text('{"path":"notes.txt"}').first.wait_for()  # it opens a moment later
+    rounds.get_by_text("Buy milk.").first.wait_for()
     assert "391" in exchange.locator(".text").inner_text()  # what the model says after it
     ask(page, "hello")
     said = "\n".join(message.text for message in server.script.asked[-1].messages)
