@@ -17,7 +17,7 @@ import pytest
 
 from toolspeak import locks
 from toolspeak.upstreams.hub import HubName, kept, named, obtain, runs_here
-from toolspeak.upstreams.weights import WeightsError
+from toolspeak.upstreams.weights import Follower, WeightsError
 
 CONTENT = b"GGUF" + bytes(range(256)) * 64
 MODEL = HubName("owner", "small-GGUF", quant="Q4_K_M")
@@ -151,7 +151,7 @@ def test_a_model_is_fetched_once_with_progress_and_then_used_without_asking(tmp_
     heard: list[tuple[int, int]] = []
     with hub("small-Q8_0.gguf", "small-Q4_K_M.gguf", "README.md") as server:
         assert kept(MODEL, tmp_path) is None
-        path = obtain(MODEL, tmp_path, server.environment(), lambda *step: heard.append(step))
+        path = obtain(MODEL, tmp_path, server.environment(), Follower(lambda *step: heard.append(step)))
         asked = len(server.asked)
         assert obtain(MODEL, tmp_path, server.environment()) == kept(MODEL, tmp_path) == path
         assert len(server.asked) == asked
@@ -284,7 +284,8 @@ def test_who_waits_for_another_hears_so_once_and_then_how_far_it_is(tmp_path: Pa
     (folder / f".{parts[1]}.part").write_bytes(CONTENT[:100])
     with hub(*parts) as server, ThreadPoolExecutor(1) as pool:
         with locks.held(folder / ".lock"):
-            second = pool.submit(obtain, MODEL, tmp_path, server.environment(), heard, lambda: waits.append("waits"))
+            follower = Follower(heard, lambda: waits.append("waits"))
+            second = pool.submit(obtain, MODEL, tmp_path, server.environment(), follower)
             assert seen.wait(10), "the second hears nothing"
             assert (waits, far) == (["waits"], {(len(CONTENT) + 100, 2 * len(CONTENT))})
         assert second.result(10).name == parts[0]

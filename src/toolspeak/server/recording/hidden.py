@@ -21,7 +21,7 @@ from ..logs import may_hold_keys, redacted
 __all__ = ["body_of", "cleaned", "cleaned_text"]
 
 _HIDDEN = "***"
-#: Fields of a body that are keys; and those that hold some, or ways to somewhere with keys in them.
+#: Fields of a body that are keys.
 _OWN_FIELDS = (
     "api_key",
     "api-key",
@@ -31,15 +31,17 @@ _OWN_FIELDS = (
     "x-api-key",
     "x-goog-api-key",
 )
-_KEY_FIELDS = frozenset({*_OWN_FIELDS, "extra_headers", "headers", "proxy", "proxies"})
+#: And those that hold some, or ways to somewhere with keys in them.
+_HOLDERS = ("extra_headers", "headers", "proxy", "proxies")
+_KEY_FIELDS = frozenset({*_OWN_FIELDS, *_HOLDERS})
 #: What may stand around a name without making another one of it.
 _AROUND = string.whitespace + "\xa0"
 #: One of these is in every name of a field that is a key.
 _STEMS = ("api_key", "api-key", "apikey", "authorization")
-#: How these names end in JSON; and how any name does that something stands behind.
+#: What is in the JSON of every value that has such a field; how any name ends that something stands behind.
 _KEY_MARKS = (
     *_STEMS,
-    *(f'{name}":' for name in _KEY_FIELDS),
+    *(f'{name}":' for name in _HOLDERS),
     *(msgspec.json.encode(space).decode()[1:-1].lower() + '":' for space in _AROUND),
 )
 
