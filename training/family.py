@@ -11,7 +11,7 @@ misses: what somebody asks beside this tool, and the tool cannot do. A file `*.m
 requests for them.
 
 `Family.offer` draws a concrete tool from it, `Offer.ask` a request for one call, `Offer.ask_several` one for several.
-Above: `scenes`. Below: `several`, `values`, `wording`.
+Above: `scenes`. Below: `several`, `options`, `values`, `wording`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from typing import NamedTuple
 
 from toolspeak.core.model import JSONObject, JSONValue, Tool, ToolCall
 
+from .options import with_option
 from .pools import WORDS
 from .several import SLOT, UNMEANT, enumerated, several
-from .values import Drawn, Kind, kind, list_of
-from .wording import misspelled, sentence
+from .values import Drawn, Kind, coded, kind, list_of
+from .wording import fronted, misspelled, sentence
 
 FOLDER = Path(__file__).parent / "families"
 #: Files that came after all others, whatever their names: which families are held out hangs on the order.
@@ -138,6 +139,7 @@ class Offer:
         self._verbatim: set[str] = set()
         self._style = style
         self._plural = _pluralised(family, rng)
+        self._codes = _codes_for(family, self._plural, rng)
         properties: JSONObject = {}
         required: list[str] = []
         items = [(key, self._param(key)) for key in family.params]
@@ -245,8 +247,11 @@ class Offer:
             text, fixed = f"{joint[0]} {joint[1]}", {}
         else:
             text, fixed = _split(rng.choice(self.family.requests))
+            text = fronted(text, rng)
         # What is fixed stands in the text as it is called.
         said, call = self.fill(text if fixed else misspelled(text, rng), fixed, rng, {})
+        if text.isascii() and len(text) <= _SHORT:
+            said, call = with_option(self, rng, said, call)
         return sentence(said, rng, text.startswith("{")), call
 
     def ask_several(self, rng: random.Random, count: int) -> tuple[str, list[ToolCall]]:
@@ -270,7 +275,8 @@ class Offer:
         """One call for a head and so many fragments, each of which is an entry of its list."""
         name = self._gathering
         fragments = [joint[1].replace(f"{{{name}.", f"{{{name}.{at}.") for at in range(2, count + 1)]
-        return self.fill(enumerated(joint[0], [joint[1], *fragments], rng), {}, rng, {})
+        told = enumerated(joint[0], [joint[1], *fragments], rng)
+        return self.fill(sentence(told, rng, told.startswith("{")), {}, rng, {})
 
     def template(self, rng: random.Random) -> tuple[str, JSONObject]:
         """A short request with slots, and values that it fixes: nobody strings stories together."""
@@ -291,6 +297,18 @@ class Offer:
     def kind_of(self, key: str) -> Kind | None:
         """The kind of value of a slot; None for objects."""
         return self._param(key).kind
+
+    def spare(self, calls: list[ToolCall]) -> list[str]:
+        """The optional parameters of simple values that none of these calls has."""
+        return [
+            key
+            for key, param in self.family.params.items()
+            if not param.required
+            and param.kind is not None
+            and param.kind.name not in _LONG
+            and key != self._plural
+            and not any(self._names[key] in call.arguments for call in calls)
+        ]
 
     def _spelled_out(self, rng: random.Random) -> tuple[str, ToolCall]:
         """What the tool does, and its parameters by name: any of the optional ones may be wanted."""
@@ -330,6 +348,10 @@ class Offer:
             one = param.kind
             items = {**one.schema, "enum": list(one.options)} if one.options else one.schema
             return param._replace(kind=list_of(Kind(one.draw, items), 1, 4))
+        if outer in self._codes and param.kind is not None:
+            about, codes = _DEFAULT.sub("", param.about).rstrip(" ."), self._codes[outer]
+            listed = ", ".join(f"{code}: {option}" for option, code in codes.items())
+            return param._replace(kind=coded(param.kind, codes), about=f"{about}. {listed}")
         for name in inner:
             param = param if name.isdigit() else param.members[name]
         return param
@@ -350,7 +372,7 @@ class Offer:
         text = UNMEANT.sub(lambda slot: _said(_unlike(self._param(slot.group(1)).kind, meant, rng), slot), text)
         said = SLOT.sub(lambda slot: _said(used[slot.group(1)], slot), text)
         told: JSONObject = copy.deepcopy(
-            {key: [value] if key == self._plural else value for key, value in fixed.items()}
+            {key: [value] if key == self._plural else self._coded(key, value) for key, value in fixed.items()}
         )
         for key, each in used.items():
             *outer, last = key.split(".")
@@ -360,6 +382,9 @@ class Offer:
             holder[last] = each.value if outer else self._value(key, each)
         arguments = {self._names[key]: _arranged(self.family.params[key], each) for key, each in told.items()}
         return said, ToolCall(self.tool.name, self._ordered(arguments))
+
+    def _coded(self, key: str, value: JSONValue) -> JSONValue:
+        return self._codes[key].get(str(value), value) if key in self._codes else value
 
     def _value(self, key: str, drawn: Drawn) -> JSONValue:
         return drawn.said if key in self._verbatim else drawn.value
@@ -393,6 +418,10 @@ _MANY = ("{0} (one or more)", "List of values. {0}", "{0}, as a list", "{0}. Sev
 _SHORT = 150
 #: How often a request names the parameters one by one.
 _SPELLED_OUT = 0.1
+#: How often the options of a parameter are numbers.
+_CODED = 0.07
+#: Kinds of values that nobody says beside a request.
+_LONG = frozenset(("list", "matrix", "sentence", "review", "expr", "sql"))
 #: How often one parameter of a tool takes a list instead of a single value.
 _PLURAL = 0.14
 
@@ -408,6 +437,17 @@ def _pluralised(family: Family, rng: random.Random) -> str:
         if key in asked and param.kind is not None and param.kind.name not in ("list", "bool", "matrix", "sentence")
     ]
     return rng.choice(able) if able else ""
+
+
+def _codes_for(family: Family, plural: str, rng: random.Random) -> dict[str, dict[str, int]]:
+    """The parameter whose options are numbers in this tool, told in its description; mostly none."""
+    able = [key for key, param in family.params.items() if key != plural and param.kind and len(param.kind.options) > 1]
+    if not able or rng.random() > _CODED:
+        return {}
+    key, first = rng.choice(able), rng.choice([0, 1, 1, 1, 10, 101])
+    kind_ = family.params[key].kind
+    assert kind_ is not None
+    return {key: {option: at for at, option in enumerate(kind_.options, first)}}
 
 
 def _plural_of(name: str, rng: random.Random) -> str:

@@ -1,7 +1,7 @@
 """Several calls of one tool in one request: which values differ between the calls, and how that is said.
 
 Each form takes a tool that can fill its requests with values, and gives what is said and the calls that it asks for; a
-form that does not suit gives nothing. Above: `family`. Below: `values`, `wording`. The seed decides all.
+form that does not suit gives nothing. Above: `family`. Below: `options`, `values`, `wording`. The seed decides all.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Protocol
 
 from toolspeak.core.model import JSONObject, ToolCall
 
-from .values import Drawn, Kind, listed
+from .options import Optional, with_options
+from .values import Drawn, listed
 from .wording import ASKING, sentence, strung
 
 SLOT = re.compile(r"\{([\w.]+)!?\}")
@@ -24,7 +25,7 @@ _WHOLE = frozenset(("list", "bool", "matrix", "sentence", "review", "expr", "sql
 Asked = tuple[str, list[ToolCall]]
 
 
-class Asking(Protocol):
+class Asking(Optional, Protocol):
     """A tool with requests that have slots."""
 
     def template(self, rng: random.Random) -> tuple[str, JSONObject]:
@@ -36,20 +37,8 @@ class Asking(Protocol):
         """How several calls begin to be asked for, and how each of them is told."""
         ...
 
-    def label(self, key: str, rng: random.Random) -> str:
-        """What a parameter may be called by a person."""
-        ...
-
-    def kind_of(self, key: str) -> Kind | None:
-        """The kind of value of a slot; None for objects."""
-        ...
-
     def fill(self, text: str, fixed: JSONObject, rng: random.Random, drawn: dict[str, Drawn]) -> tuple[str, ToolCall]:
         """The text with values in its slots, those that are drawn already among them, and its call."""
-        ...
-
-    def merged(self, shared: dict[str, Drawn], call: ToolCall) -> ToolCall:
-        """The call with values that all calls share."""
         ...
 
 
@@ -88,7 +77,7 @@ def _fragments(tool: Asking, rng: random.Random, count: int) -> Asked | None:
         if len(told) < count:
             said, call = tool.fill(fragment, {}, rng, dict(shared))
             told[said] = tool.merged(shared, call)
-    return enumerated(head, list(told), rng), list(told.values())
+    return _ended(tool, rng, enumerated(head, list(told), rng), list(told.values()), False)
 
 
 def enumerated(head: str, fragments: list[str], rng: random.Random) -> str:
@@ -100,7 +89,13 @@ def enumerated(head: str, fragments: list[str], rng: random.Random) -> str:
     between = rng.choice([", ", ", ", *chained])
     last = rng.choice([" and ", " and ", ", and ", " and also ", " as well as ", "; and ", ", and then "])
     body = f"{between.join(fragments[:-1])}{last}{fragments[-1]}" if len(fragments) > 1 else fragments[0]
-    return sentence(f"{head} {body}" + ("?" if head.split(maxsplit=1)[0] in ASKING else "."), rng, head.startswith("{"))
+    return f"{head} {body}" + ("?" if head.split(maxsplit=1)[0] in ASKING else ".")
+
+
+def _ended(tool: Asking, rng: random.Random, said: str, calls: list[ToolCall], value_first: bool) -> Asked:
+    """A request as people type it, with options for all of its calls now and then."""
+    said, calls = with_options(tool, rng, said, calls)
+    return sentence(said, rng, value_first), calls
 
 
 def _varying(tool: Asking, text: str) -> list[str]:
@@ -139,9 +134,8 @@ def _one_varies(tool: Asking, rng: random.Random, count: int) -> Asked | None:
     values = _draws(tool, key, rng, count)
     shared = {key: _counted(values, rng)}
     said, _ = tool.fill(text, fixed, rng, shared)
-    return sentence(said, rng, text.startswith("{")), [
-        tool.fill(text, fixed, rng, {**shared, key: each})[1] for each in values
-    ]
+    calls = [tool.fill(text, fixed, rng, {**shared, key: each})[1] for each in values]
+    return _ended(tool, rng, said, calls, text.startswith("{"))
 
 
 def _in_step(tool: Asking, rng: random.Random, count: int) -> Asked | None:
@@ -161,29 +155,35 @@ def _in_step(tool: Asking, rng: random.Random, count: int) -> Asked | None:
         tool.fill(text, fixed, rng, {**shared, **{key: values[at] for key, values in columns.items()}})[1]
         for at in range(count)
     ]
-    return sentence(_respectively(said, rng), rng, text.startswith("{")), calls
+    return _ended(tool, rng, _respectively(said, rng), calls, text.startswith("{"))
 
 
 def _respectively(said: str, rng: random.Random) -> str:
-    if rng.random() < 0.25:
-        return said
+    """Said so: without it, each goes with each."""
     end = said[-1] if said[-1:] in ".?!" else ""
     return said.removesuffix(end) + rng.choice([" respectively", ", respectively", " (in that order)"]) + end
 
 
+#: How it is said that each value goes with each; often it is not.
+_EACH = ("", "", "", "Do all combinations.", "I need every combination.", "Each with each, please.")
+
+
 def _all_pairs(tool: Asking, rng: random.Random, count: int) -> Asked | None:
-    """Two values with each other: "for 3 and 5 years at 2% and 4%, all combinations"."""
+    """Two values with each other: "for Rome and Oslo on Monday and Friday"."""
     text, fixed = tool.template(rng)
     able = _varying(tool, text)
     if len(able) < 2:
         return None
     one, other = rng.sample(able, 2)
-    firsts, seconds = _draws(tool, one, rng, 2), _draws(tool, other, rng, 2)
+    firsts, seconds = _draws(tool, one, rng, 3 if count > 3 else 2), _draws(tool, other, rng, 2)
+    if len(firsts) < 2 or len(seconds) < 2:
+        return None
     shared = {one: _counted(firsts, rng), other: _counted(seconds, rng)}
     said, _ = tool.fill(text, fixed, rng, shared)
-    ending = rng.choice(["Do all combinations.", "I need every combination.", "Each with each, please."])
     calls = [tool.fill(text, fixed, rng, {**shared, one: a, other: b})[1] for a in firsts for b in seconds]
-    return f"{said if said[-1:] in '.?!' else said + '.'} {ending}", calls
+    ending = rng.choice(_EACH)
+    told = f"{said if said[-1:] in '.?!' else said + '.'} {ending}" if ending else said
+    return _ended(tool, rng, told, calls, text.startswith("{"))
 
 
 _AGAIN = (
@@ -214,4 +214,4 @@ def _once_more(tool: Asking, rng: random.Random, count: int) -> Asked | None:
 _FORMS: tuple[Callable[[Asking, random.Random, int], Asked | None], ...] = (
     _fragments, _one_varies, _in_step, _strung, _once_more, _all_pairs,
 )  # fmt: skip
-_OFTEN = (40, 20, 17, 14, 7, 2)
+_OFTEN = (37, 20, 14, 13, 7, 9)

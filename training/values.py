@@ -464,6 +464,16 @@ def _choice(body: str, enum: bool) -> Kind:
     )
 
 
+def coded(kind: Kind, codes: dict[str, int]) -> Kind:
+    """An enumeration whose values are told by number: said as before."""
+
+    def draw(rng: random.Random) -> Drawn:
+        one = kind.draw(rng)
+        return Drawn(codes[str(one.value)], one.said)
+
+    return Kind(draw, dict(_INTEGER), name=kind.name)
+
+
 def _cast(kind: Kind, to: str) -> Kind:
     convert: Callable[[object], object] = {"int": lambda v: int(str(v)), "num": lambda v: float(str(v)), "str": str}[to]
     schema = {"int": _INTEGER, "num": _NUMBER, "str": _STRING}[to]

@@ -107,13 +107,31 @@ def _slip(text: str, rng: random.Random) -> str:
     return " ".join(words)
 
 
+#: A request that ends with where or about what something is.
+_LAST = re.compile(r" (in|at|for|of|about) (\{\w+\})(?=[.?!]?$)")
+_FRONTS = (
+    "{0}. {1}", "{0}: {1}", "{0}, {1}", "It's about {0}. {1}", "I have a question about {0}. {1}", "About {0}: {1}",
+)  # fmt: skip
+_PLACES = ("I'm in {0}. {1}", "Im at {0}, {1}", "I am in {0} right now. {1}", *_FRONTS)
+
+
+def fronted(text: str, rng: random.Random) -> str:
+    """The request, now and then with what it is about in front of it."""
+    found = _LAST.search(text) if rng.random() < 0.12 and text.isascii() else None
+    if found is None or text.count(found.group(2)) > 1:
+        return text
+    rest = text[: found.start()] + text[found.end() :]
+    return rng.choice(_PLACES if found.group(1) in ("in", "at") else _FRONTS).format(found.group(2), rest)
+
+
 def _coded(text: str) -> bool:
     """Whether the first word is no word but a name or a code, to judge by its signs."""
     first = text.split(" ", 1)[0].rstrip(",.:;?!'\"")
     return not first.isalpha() or not first[1:].islower()
 
 
-def _lowered(text: str) -> str:
+def lowered(text: str) -> str:
+    """The text as it goes on within a sentence."""
     return text if _coded(text) else text[:1].lower() + text[1:]
 
 
@@ -121,13 +139,13 @@ def strung(parts: Iterable[str], rng: random.Random) -> str:
     """Several requests as one."""
     bare = [each.rstrip(". ") for each in parts]
     upper = [each if _coded(each) else each[:1].upper() + each[1:] for each in bare]
-    lower = [bare[0], *(_lowered(each) for each in bare[1:])]
+    lower = [bare[0], *(lowered(each) for each in bare[1:])]
     ended = [each if each.endswith(("?", "!")) else f"{each}." for each in upper]
     return rng.choice(
         [
             " ".join(ended),
-            " ".join([ended[0], *(f"Also, {_lowered(each)}" for each in ended[1:])]),
-            " ".join([ended[0], *(f"Then {_lowered(each)}" for each in ended[1:])]),
+            " ".join([ended[0], *(f"Also, {lowered(each)}" for each in ended[1:])]),
+            " ".join([ended[0], *(f"Then {lowered(each)}" for each in ended[1:])]),
             " and ".join(each.rstrip("?") for each in lower) + ("?" if bare[-1].endswith("?") else "."),
             "\n".join(f"{at}. {each}" for at, each in enumerate(ended, 1)),
             ", ".join(each.rstrip("?") for each in lower[:-1])
