@@ -230,7 +230,7 @@ class Offer:
         if self._style.hints and schema["type"] == "number":
             schema["format"] = "float"
             about += " This is a float type value."
-        if about and rng.random() < (0.97 if self._style.hints else 0.85):
+        if about and (key in self._codes or rng.random() < (0.97 if self._style.hints else 0.85)):
             schema["description"] = about
         return schema
 
