@@ -206,6 +206,21 @@ WRONG = [("--port", text) for text in ("99999", "-1")] + [
 ]
 
 
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        (["--adapter", "a.gguf"], "--adapter"),
+        (["--context", "512"], "--context"),
+        (["--adapter", "none", "--context", "512"], "--adapter and --context"),
+    ],
+)
+def test_what_is_for_the_model_here_is_no_setting_of_one_elsewhere(flags: list[str], named: str):
+    refused = invoke("serve", "--upstream", "http://127.0.0.1:9/v1", *flags)
+    assert refused.exit_code == 2
+    assert f"{named}: for a model that runs here" in refused.stderr
+    assert "leave out --upstream" in refused.stderr
+
+
 @pytest.mark.parametrize(("option", "text"), WRONG)
 def test_a_port_or_a_time_that_cannot_be_is_an_error_of_the_command_line(
     home: Path, started: list[Any], option: str, text: str

@@ -174,6 +174,7 @@ def command(
         config = reader.read()
         memory = config.memory()
         here = model_here(config, upstream, model)
+        _check_where(upstream, here, settings)
         running = prepare(config, here) if here is not None else ""
         guard = guard_from(
             Keys(config.state(near=True)), address.host, frozenset(address.allow_host), required=address.require_key
@@ -198,6 +199,16 @@ def command(
     with usage_errors(), _door(config, address.host, guard.access.sessions.standing(), said) as listening:
         status = serve(app, address.host, address.port, remade, Manner(*manner), listening)
     click.get_current_context().exit(status)
+
+
+def _check_where(upstream: str, here: str | None, settings: Mapping[str, str | int | None]) -> None:
+    """Nobody is left to believe that what is said of the model here holds for one elsewhere."""
+    given = [f"--{name}" for name in ("adapter", "context") if settings[name]]
+    if upstream and given and here is None:
+        raise UsageError(
+            f"{' and '.join(given)}: for a model that runs here, and requests go to {upstream}",
+            hint="leave it out, or leave out --upstream",
+        )
 
 
 @contextmanager
