@@ -144,7 +144,8 @@ class Gbnf:
             case "ref":
                 return self._produce(self.rules[node.text], choose)
             case "alt":
-                return self._produce(node.parts[choose(0, len(node.parts) - 1)], choose)
+                parts = [part for part in node.parts if not _is_long(part)]
+                return self._produce(parts[choose(0, len(parts) - 1)], choose)
             case "repeat":
                 # Nobody needs long documents: a block of many characters is left out where it may be.
                 most = min(node.high, node.low + (0 if node.parts[0].text == "block" else 3))
@@ -157,6 +158,11 @@ def _walk(node: Node) -> Iterable[Node]:
     yield node
     for part in node.parts:
         yield from _walk(part)
+
+
+def _is_long(node: Node) -> bool:
+    """Whether blocks of many characters must stand there."""
+    return any(part.kind == "repeat" and part.parts[0].text == "block" and part.low for part in _walk(node))
 
 
 def _space(text: str, at: int) -> int:

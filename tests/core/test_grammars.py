@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from calendar import monthrange
+from itertools import product
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llguidance import LLMatcher
 
-from tests.core.enforcing import PARAMETERS, TOKENIZER, llguidance_accepts, values
+from tests.core.enforcing import CHARS, PARAMETERS, TOKENIZER, llguidance_accepts, values
 from tests.core.gbnf_matcher import Gbnf
 from toolspeak.core.constraints.grammars import gbnf, lark
 from toolspeak.core.constraints.shapes import MAX_ITEMS, MAX_STRING, Ledger, shape_of
@@ -66,8 +68,8 @@ TABLE: list[tuple[str, Any, list[str], list[str]]] = [
     ("no members", {"type": "object", "properties": {}}, ["{}"], ['{"a":1}', "{ }"]),
     ("any members", {"type": "object"}, ["{}", '{"k": [1, {"m": {"n": null}}], "l": "x"}'], ['{"k":{"l":{"m":{"n":{}}}}}', "[]", '{"k"}']),
     ("members of one kind", {"additionalProperties": {"type": "boolean"}}, ["{}", '{"k":true,"l":false}'], ['{"k":1}']),
-    ("further members", EXTRA, ["{}", '{"a":null}', '{"k":true}', '{"a":null,"k":true,"l":true}'], ['{"k":true,"a":null}', '{"k":null}']),
-    ("further members behind a required one", {**EXTRA, "required": ["a"]}, ['{"a":null,"k":true}'], ["{}", '{"k":true}']),
+    ("further members", EXTRA, ["{}", '{"a":null}', '{"k":true}', '{"a":null,"k":true,"l":true}'], ['{"k":true,"a":null}', '{"k":null}', '{"a":null,"a":true}', '{"a":true}']),
+    ("further members behind a required one", {**EXTRA, "required": ["a"]}, ['{"a":null,"k":true}'], ["{}", '{"k":true}', '{"a":null,"a":true}']),
     ("alternatives", of({"type": ["boolean", "null"]}), ['{"a":true}', '{"a":null}'], ['{"a":1}']),
 ]  # fmt: skip
 
@@ -135,8 +137,61 @@ def test_numbers_with_an_open_lower_bound_keep_only_a_sign_that_may_stand():
     check(of({"type": "number", "exclusiveMinimum": -1}), '{"a":-0.5}', True)
 
 
-def test_a_repeated_key_behind_the_declared_ones_is_noted():
-    assert grammars(EXTRA)[2] == ["a further key of `answer` may repeat a declared one"]
+@pytest.mark.parametrize("year", [1900, 2000, 2023, 2024])
+def test_a_date_is_a_day_that_there_is(year: int):
+    matcher, text, _ = grammars({"type": "string", "format": "date"})
+    for month, day in product(range(14), range(33)):
+        there_is = 1 <= month <= 12 and 1 <= day <= monthrange(year, month)[1]
+        document = f'"{year}-{month:02}-{day:02}"'
+        assert matcher.accepts(document) is there_is, document
+        if day > 27:
+            assert llguidance_accepts(text, document) is there_is, document
+
+
+@pytest.mark.parametrize("bounds", [{"minLength": 11}, {"maxLength": 9}], ids=str)
+def test_a_format_that_a_bound_of_its_length_cuts_is_noted(bounds: Any):
+    date = {"type": "string", "format": "date"}
+    assert grammars({**date, "minLength": 10, "maxLength": 10})[2] == []
+    assert grammars({**date, **bounds})[2] == ["`minLength and maxLength` of `answer` is checked afterwards"]
+
+
+DECLARED = ("a", "ab", "", 'quo"te', "back\\slash", "a/b", "line\nbreak", "\x01", "ü", "名前", "😀", "😀x")
+#: May hold values of another kind than the declared members have.
+DECLARING = {
+    "type": "object",
+    "properties": {name: {"type": "null"} for name in DECLARED},
+    "additionalProperties": {"type": "boolean"},
+}
+
+
+@pytest.mark.parametrize("name", DECLARED, ids=ascii)
+def test_no_spelling_of_a_declared_name_is_a_further_key(name: str):
+    matcher, text, notes = grammars(DECLARING)
+    assert notes == []
+    escaped = "".join(f"\\u{ord(char):04x}" for char in name if ord(char) < 0x10000)
+    spellings = {json.dumps(name), json.dumps(name, ensure_ascii=False), json.dumps(name).replace("/", "\\/")}
+    for key in spellings | ({f'"{escaped}"'} if escaped and "😀" not in name else set()):
+        assert not matcher.accepts(f"{{{key}:true}}"), key
+        assert not llguidance_accepts(text, f"{{{key}:true}}"), key
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.one_of(st.text(CHARS, max_size=5), st.sampled_from(DECLARED).flatmap(lambda name: st.text(CHARS, max_size=2).map(name.__add__))))  # fmt: skip
+def test_every_other_name_is_a_further_key(name: str):
+    matcher, text, _ = grammars(DECLARING)
+    # Of the characters that JSON cannot hold as they are, only those with a short escape.
+    wanted = name not in DECLARED and re.search(r"\\u00[01]", json.dumps(name, ensure_ascii=False)) is None
+    document = f"{{{json.dumps(name, ensure_ascii=False)}:true}}"
+    assert matcher.accepts(document) >= wanted
+    assert llguidance_accepts(text, document) >= wanted
+    if name in DECLARED:
+        assert not matcher.accepts(document)
+
+
+def test_a_declared_name_among_further_keys_is_noted_where_there_are_very_many():
+    names = [f"{number:0256}" for number in range(9)]
+    schema = {"type": "object", "properties": dict.fromkeys(names, True), "additionalProperties": True}
+    assert grammars(schema)[2] == ["a further key of `answer` may repeat a declared one"]
 
 
 @pytest.mark.requirement("R-T12")

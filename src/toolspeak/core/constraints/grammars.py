@@ -3,166 +3,29 @@
 A shape becomes rules over a handful of expressions; two printers write the rules down. The documents are JSON with
 at most one space after each comma and colon, members in the order of the schema, every string, number and list
 bounded, so that a model that repeats itself still comes to an end. Above: `constraint`, and `marked`, which puts calls
-among prose. Below: `shapes`.
+among prose. Below: `shapes`, `expressions`, and the rules of `basics`, `digits` and `keys`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
 import msgspec
 
 from ..schemas.json_values import json_text
+from .basics import BASICS, BLOCK, CHAR, COLON, COMMA, FORMATS, QUOTE
 from .digits import Pattern, digit_patterns
+from .expressions import Alt, Chars, Expr, Literally, Ref, Repeat, Rule, Seq, alt, maybe, seq, token
+from .keys import MAX_NAMED_CHARS, other_than
 from .shapes import MAX_ITEMS, MAX_STRING, AnyValue, Array, Fixed, Ledger, Member, Number, Object, Shape, Text, Union
 
-__all__ = [
-    "ANY_DEPTH",
-    "Alt",
-    "Builder",
-    "Chars",
-    "Expr",
-    "Literally",
-    "Ref",
-    "Repeat",
-    "Rule",
-    "Seq",
-    "gbnf",
-    "gbnf_text",
-    "lark",
-]
+__all__ = ["ANY_DEPTH", "Builder", "gbnf", "gbnf_text", "lark"]
 
-#: A repetition of more than 1,999 is refused by llama.cpp, or taken as unbounded; longer ones are made of blocks.
-_BLOCK = 256
+#: The longest repetition that is written as one; longer ones are made of blocks.
 _MOST_AT_ONCE = 1024
 #: How deep a value without a schema may nest.
 ANY_DEPTH = 3
-#: Digits behind the point of a number: more than a double holds.
-_MAX_FRACTION = 20
-
-
-class Literally(msgspec.Struct, frozen=True, tag=True):
-    """These characters."""
-
-    text: str
-
-
-class Chars(msgspec.Struct, frozen=True, tag=True):
-    """One character of a class, given as pairs of bounds; or one outside of it."""
-
-    ranges: tuple[str, ...]
-    outside: bool = False
-
-
-class Ref(msgspec.Struct, frozen=True, tag=True):
-    """What another rule says. A token is read as one piece: it refers to tokens only."""
-
-    name: str
-    token: bool = False
-
-
-class Seq(msgspec.Struct, frozen=True, tag=True):
-    """One after the other."""
-
-    parts: tuple[Expr, ...]
-
-
-class Alt(msgspec.Struct, frozen=True, tag=True):
-    """One of these."""
-
-    options: tuple[Expr, ...]
-
-
-class Repeat(msgspec.Struct, frozen=True, tag=True):
-    """The same again and again. Only of single characters and rules: llama.cpp counts what it must copy."""
-
-    part: Expr
-    low: int
-    high: int
-
-
-Expr: TypeAlias = Literally | Chars | Ref | Seq | Alt | Repeat
-
-
-class Rule(msgspec.Struct, frozen=True):
-    """A name for an expression."""
-
-    name: Ref
-    body: Expr
-
-
-def _seq(*parts: Expr) -> Expr:
-    return parts[0] if len(parts) == 1 else Seq(parts)
-
-
-def _alt(options: Sequence[Expr]) -> Expr:
-    return options[0] if len(options) == 1 else Alt(tuple(options))
-
-
-def _maybe(*parts: Expr) -> Expr:
-    return Repeat(_seq(*parts), 0, 1)
-
-
-def _token(name: str) -> Ref:
-    return Ref(name, True)
-
-
-_HEX, _DIGIT = Chars(("09", "af", "AF")), Chars(("09",))
-_COMMA, _COLON, _QUOTE = _token("comma"), _token("colon"), Literally('"')
-_CHAR = _token("char")
-#: Rules that others use; written down only when used. An escape names no half of a surrogate pair: those are refused.
-_BASICS: dict[str, Rule] = {
-    rule.name.name: rule
-    for rule in (
-        Rule(_token("comma"), Seq((Literally(","), _maybe(Literally(" "))))),
-        Rule(_token("colon"), Seq((Literally(":"), _maybe(Literally(" "))))),
-        Rule(_token("char"), Alt((Chars(('""', "\\\\", "\x00\x1f"), True), Seq((Literally("\\"), _token("escape")))))),
-        Rule(
-            _token("escape"),
-            Alt((Chars(tuple(each * 2 for each in '"\\/bfnrt')), Seq((Literally("u"), _token("code"))))),
-        ),
-        Rule(
-            _token("code"),
-            Alt(
-                (
-                    Seq((Chars(("09", "ac", "AC", "ef", "EF")), Repeat(_HEX, 3, 3))),
-                    Seq((Chars(("dd", "DD")), Chars(("07",)), Repeat(_HEX, 2, 2))),
-                )
-            ),
-        ),
-        Rule(_token("block"), Repeat(_CHAR, _BLOCK, _BLOCK)),
-        Rule(_token("fraction"), Seq((Literally("."), Repeat(_DIGIT, 1, _MAX_FRACTION)))),
-        Rule(_token("exponent"), Seq((Chars(("ee", "EE")), _maybe(Chars(("++", "--"))), Repeat(_DIGIT, 1, 2)))),
-        Rule(_token("date"), Seq((*(_DIGIT,) * 4, Literally("-"), _token("month"), Literally("-"), _token("day")))),
-        Rule(_token("month"), Alt((Seq((Literally("0"), Chars(("19",)))), Seq((Literally("1"), Chars(("02",))))))),
-        Rule(
-            _token("day"),
-            Alt(
-                (
-                    Seq((Literally("0"), Chars(("19",)))),
-                    Seq((Chars(("12",)), _DIGIT)),
-                    Seq((Literally("3"), Chars(("01",)))),
-                )
-            ),
-        ),
-        Rule(_token("hour"), Alt((Seq((Chars(("01",)), _DIGIT)), Seq((Literally("2"), Chars(("03",))))))),
-        Rule(_token("sixty"), Seq((Chars(("05",)), _DIGIT))),
-        Rule(_token("time"), Seq((_token("clock"), Repeat(_token("fraction"), 0, 1), _token("zone")))),
-        Rule(_token("clock"), Seq((_token("hour"), Literally(":"), _token("sixty"), Literally(":"), _token("sixty")))),
-        Rule(
-            _token("zone"),
-            Alt((Literally("Z"), Seq((Chars(("++", "--")), _token("hour"), Literally(":"), _token("sixty"))))),
-        ),
-        Rule(_token("date-time"), Seq((_token("date"), Literally("T"), _token("time")))),
-        Rule(
-            _token("uuid"), Seq((Repeat(_HEX, 8, 8), *(_token("uuid-part"),) * 3, Literally("-"), Repeat(_HEX, 12, 12)))
-        ),
-        Rule(_token("uuid-part"), Seq((Literally("-"), Repeat(_HEX, 4, 4)))),
-    )
-}
-#: Formats that are written down as rules; the others are left to the model.
-_FORMATS = frozenset({"date", "time", "date-time", "uuid"})
 
 
 class Builder:
@@ -188,7 +51,7 @@ class Builder:
             case AnyValue():
                 return self._any(ANY_DEPTH)
             case Fixed(values):
-                return self.rule("fixed", _alt([Literally(json_text(value)) for value in values]), True)
+                return self.rule("fixed", alt([Literally(json_text(value)) for value in values]), True)
             case Text():
                 return self.rule("text", self._text(shape, where), True)
             case Number():
@@ -198,7 +61,7 @@ class Builder:
             case Object():
                 return self.rule("object", self._object(shape, where))
             case Union(options):
-                return self.rule("choice", _alt([self.value(option, where) for option in options]))
+                return self.rule("choice", alt([self.value(option, where) for option in options]))
             case _:
                 assert_never(shape)
 
@@ -207,14 +70,17 @@ class Builder:
     def _text(self, shape: Text, where: str) -> Expr:
         if shape.pattern:
             self._ledger.loosen("pattern", where)
-        if shape.format in _FORMATS and not shape.pattern:
-            return Seq((_QUOTE, _token(shape.format), _QUOTE))
+        if shape.format in FORMATS and not shape.pattern:
+            fewest, most = FORMATS[shape.format]
+            if shape.low > fewest or (shape.high is not None and shape.high < most):
+                self._ledger.loosen("minLength and maxLength", where)
+            return Seq((QUOTE, token(shape.format), QUOTE))
         if shape.format:
             self._ledger.loosen("format", where)
         high = MAX_STRING if shape.high is None else min(shape.high, MAX_STRING)
         if shape.low > high:
             self._ledger.loosen("minLength", where)
-        return Seq((_QUOTE, *_times(min(shape.low, high), high), _QUOTE))
+        return Seq((QUOTE, *_times(min(shape.low, high), high), QUOTE))
 
     def _number(self, shape: Number, where: str) -> Expr:
         if shape.step not in (None, 1):
@@ -226,9 +92,9 @@ class Builder:
         exact = shape.low in (None, 0) and (shape.high, shape.above, shape.below) == (None, None, None)
         if not exact:
             self._ledger.loosen("minimum and maximum", where)
-        whole = _alt([_digits(pattern) for pattern in digit_patterns(0, None)])
-        sign = (_maybe(Literally("-")),) if signed else ()
-        return Seq((*sign, whole, Repeat(_token("fraction"), 0, 1), Repeat(_token("exponent"), 0, 1)))
+        whole = alt([_digits(pattern) for pattern in digit_patterns(0, None)])
+        sign = (maybe(Literally("-")),) if signed else ()
+        return Seq((*sign, whole, Repeat(token("fraction"), 0, 1), Repeat(token("exponent"), 0, 1)))
 
     def _integer(self, shape: Number, where: str) -> Expr:
         # Bounds of integers are whole; `shapes` has rounded them.
@@ -236,27 +102,27 @@ class Builder:
         if not patterns:
             self._ledger.loosen("minimum and maximum", where)
             patterns = digit_patterns(None, None)
-        return _alt([_digits(pattern) for pattern in patterns])
+        return alt([_digits(pattern) for pattern in patterns])
 
     # ---- containers
 
     def _any(self, depth: int) -> Expr:
         scalars = [self.value(each, "") for each in (Text(), Number(), Fixed((True, False, None)))]
         if not depth:
-            return self.rule("any", _alt(scalars))
+            return self.rule("any", alt(scalars))
         inner = self._any(depth - 1)
         items = self.rule("list", self._list(inner, 0, MAX_ITEMS))
-        return self.rule("any", _alt([*scalars, items, self.rule("object", self._map(inner))]))
+        return self.rule("any", alt([*scalars, items, self.rule("object", self._map(inner))]))
 
     def _more(self, item: Expr, low: int, high: int) -> tuple[Expr, ...]:
         """More of the same, each behind a comma."""
-        return (Repeat(self.rule("more", Seq((_COMMA, item))), low, high),) if high else ()
+        return (Repeat(self.rule("more", Seq((COMMA, item))), low, high),) if high else ()
 
     def _list(self, item: Expr, low: int, high: int) -> Expr:
         if not high:
             return Literally("[]")
         filled = Seq((item, *self._more(item, max(low - 1, 0), high - 1)))
-        return Seq((Literally("["), filled if low else _maybe(filled), Literally("]")))
+        return Seq((Literally("["), filled if low else maybe(filled), Literally("]")))
 
     def _array(self, shape: Array, where: str) -> Expr:
         count = len(shape.prefix)
@@ -266,22 +132,31 @@ class Builder:
         # From the last item to the first: what follows an item is either demanded or may be left out.
         rest = self._more(item, max(shape.low - count, 0), shape.high - count)
         for index in range(count - 1, -1, -1):
-            lead = (_COMMA,) if index else ()
+            lead = (COMMA,) if index else ()
             here = (*lead, self.value(shape.prefix[index], f"{where}[{index}]"), *rest)
             rest = (self.rule("items", Seq(here)),)
             rest = rest if index < shape.low else (Repeat(rest[0], 0, 1),)
         return Seq((Literally("["), *rest, Literally("]")))
 
     def _map(self, value: Expr) -> Expr:
-        pair = self._pair(value)
-        return Seq((Literally("{"), _maybe(pair, *self._more(pair, 0, MAX_ITEMS - 1)), Literally("}")))
+        pair = self._pair(self.value(Text(), ""), value)
+        return Seq((Literally("{"), maybe(pair, *self._more(pair, 0, MAX_ITEMS - 1)), Literally("}")))
 
-    def _pair(self, value: Expr) -> Expr:
-        return self.rule("pair", Seq((self.value(Text(), ""), _COLON, value)))
+    def _pair(self, key: Expr, value: Expr) -> Expr:
+        return self.rule("pair", Seq((key, COLON, value)))
+
+    def _further_key(self, shape: Object, where: str) -> Expr:
+        names = [member.name for member in shape.members]
+        if sum(map(len, names)) > MAX_NAMED_CHARS:
+            self._ledger.add("constraint_loosened", f"a further key of `{where}` may repeat a declared one")
+            return self.value(Text(), "")
+        rest = self.rule("rest", seq(*_times(0, MAX_STRING)), True)
+        inside = other_than(names, rest, lambda body: self.rule("key", body, True))
+        return self.rule("key", Seq((QUOTE, inside, QUOTE)), True)
 
     def _member(self, member: Member, where: str) -> Expr:
         value = self.value(member.shape, member.label or f"{where}.{member.name}")
-        return self.rule("member", Seq((Literally(json_text(member.name)), _COLON, value)))
+        return self.rule("member", Seq((Literally(json_text(member.name)), COLON, value)))
 
     def _object(self, shape: Object, where: str) -> Expr:
         extra = None if shape.extra is None else self.value(shape.extra, f"{where}.*")
@@ -289,17 +164,16 @@ class Builder:
             return Literally("{}") if extra is None else self._map(extra)
         pair = None
         if extra is not None:
-            pair = self._pair(extra)
-            self._ledger.add("constraint_loosened", f"a further key of `{where}` may repeat a declared one")
+            pair = self._pair(self._further_key(shape, where), extra)
         members = [self._member(member, where) for member in shape.members]
         required = [index for index, member in enumerate(shape.members) if member.required]
         if not required:
             return Seq((Literally("{"), self._optional(members, pair), Literally("}")))
         first = required[0]
-        parts: list[Expr] = [_maybe(member, _COMMA) for member in members[:first]]
+        parts: list[Expr] = [maybe(member, COMMA) for member in members[:first]]
         parts.append(members[first])
         for declared, member in zip(shape.members[first + 1 :], members[first + 1 :], strict=True):
-            parts += (_COMMA, member) if declared.required else (_maybe(_COMMA, member),)
+            parts += (COMMA, member) if declared.required else (maybe(COMMA, member),)
         more = () if pair is None else self._more(pair, 0, MAX_ITEMS)
         return Seq((Literally("{"), *parts, *more, Literally("}")))
 
@@ -308,9 +182,9 @@ class Builder:
         tail: tuple[Expr, ...] = () if pair is None else self._more(pair, 0, MAX_ITEMS)
         head: Expr | None = None if pair is None else Seq((pair, *tail))
         for member in reversed(members):
-            here = _seq(member, *tail)
+            here = seq(member, *tail)
             head = self.rule("first", here if head is None else Alt((here, head)))
-            tail = (self.rule("rest", Seq((_maybe(_COMMA, member), *tail))) if tail else _maybe(_COMMA, member),)
+            tail = (self.rule("rest", Seq((maybe(COMMA, member), *tail))) if tail else maybe(COMMA, member),)
         assert head is not None
         return Repeat(head, 0, 1)
 
@@ -323,27 +197,27 @@ def _digits(pattern: Pattern) -> Expr:
         else:
             ends, low, high = each
             parts.append(Chars((ends,)) if low == high == 1 else Repeat(Chars((ends,)), low, high))
-    return _seq(*parts)
+    return seq(*parts)
 
 
 def _times(low: int, high: int) -> tuple[Expr, ...]:
     """So many characters; long runs in blocks, without two ways to divide the same run."""
     if high <= _MOST_AT_ONCE:
-        return (Repeat(_CHAR, low, high),) if high else ()
+        return (Repeat(CHAR, low, high),) if high else ()
     start = _exactly(low)
-    blocks, rest = divmod(high - low, _BLOCK)
+    blocks, rest = divmod(high - low, BLOCK)
     if not blocks:
-        return (*start, Repeat(_CHAR, 0, rest))
-    block = _token("block")
-    if rest == _BLOCK - 1:
-        return (*start, Repeat(block, 0, blocks), Repeat(_CHAR, 0, rest))
-    fewer = Seq((Repeat(block, 0, blocks - 1), Repeat(_CHAR, 0, _BLOCK - 1)))
-    return (*start, Alt((fewer, Seq((*_exactly(blocks * _BLOCK), Repeat(_CHAR, 0, rest))))))
+        return (*start, Repeat(CHAR, 0, rest))
+    block = token("block")
+    if rest == BLOCK - 1:
+        return (*start, Repeat(block, 0, blocks), Repeat(CHAR, 0, rest))
+    fewer = Seq((Repeat(block, 0, blocks - 1), Repeat(CHAR, 0, BLOCK - 1)))
+    return (*start, Alt((fewer, Seq((*_exactly(blocks * BLOCK), Repeat(CHAR, 0, rest))))))
 
 
 def _exactly(count: int) -> tuple[Expr, ...]:
-    blocks, rest = divmod(count, _BLOCK)
-    parts = (Repeat(_token("block"), blocks, blocks), Repeat(_CHAR, rest, rest))
+    blocks, rest = divmod(count, BLOCK)
+    parts = (Repeat(token("block"), blocks, blocks), Repeat(CHAR, rest, rest))
     return tuple(part for part in parts if part.low)
 
 
@@ -355,13 +229,13 @@ def _of(shape: Shape, ledger: Ledger) -> tuple[Expr, list[Rule]]:
 
 def _rules(builder: Builder) -> list[Rule]:
     """Every rule that there is, and those that they use."""
-    used = dict.fromkeys(name for rule in builder.rules for name in _names(rule.body) if name in _BASICS)
+    used = dict.fromkeys(name for rule in builder.rules for name in _names(rule.body) if name in BASICS)
     queue = list(used)
     for name in queue:
-        fresh = dict.fromkeys(each for each in _names(_BASICS[name].body) if each not in used)
+        fresh = dict.fromkeys(each for each in _names(BASICS[name].body) if each not in used)
         used.update(fresh)
         queue += fresh
-    return builder.rules + [_BASICS[name] for name in used]
+    return builder.rules + [BASICS[name] for name in used]
 
 
 def _names(expr: Expr) -> Iterable[str]:
@@ -425,7 +299,8 @@ class _Language(msgspec.Struct, frozen=True):
 def _escaped(char: str) -> str:
     if char.isalnum():
         return char
-    return f"\\x{ord(char):02X}" if ord(char) < 0x100 else f"\\u{ord(char):04X}"
+    code = ord(char)
+    return f"\\x{code:02X}" if code < 0x100 else f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"
 
 
 def _lark_name(ref: Ref) -> str:

@@ -14,7 +14,8 @@ import msgspec
 from ...dialects.table import render_calls
 from ..model import JSONObject, ToolCall
 from ..reading.arguments import to_json
-from .grammars import Alt, Builder, Chars, Expr, Literally, Ref, Repeat, Rule, Seq, gbnf_text
+from .expressions import Alt, Chars, Expr, Literally, Ref, Repeat, Rule, Seq
+from .grammars import Builder, gbnf_text
 from .shapes import Ledger, Shape
 
 __all__ = ["Division", "division", "marked_gbnf"]
