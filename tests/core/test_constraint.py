@@ -168,6 +168,29 @@ def test_notes_name_the_tool():
         assert details == ["`pattern` of `mail.to` is checked afterwards"]
 
 
+TREE = Tool(
+    "plant",
+    parameters={
+        "$ref": "#/$defs/node",
+        "$defs": {
+            "node": {"type": "object", "properties": {"in": {"type": "array", "items": {"$ref": "#/$defs/node"}}}}
+        },
+    },
+)
+
+
+@pytest.mark.parametrize("flavour", FLAVOURS)
+def test_what_leads_back_to_itself_ends_in_grammars_and_is_free_in_schemas(flavour: Flavour):
+    found = decision_constraint([TREE], ToolChoice("required"), flavour)
+    compiles(found)
+    grammar = flavour in ("gbnf", "lark")
+    assert ("recursion_narrowed" if grammar else "recursion_loosened") in {note.code for note in found.notes}
+    six = '{"in":[' * 5 + "{}" + "]}" * 5
+    if grammar:
+        for arguments, fits in [(six, True), (f'{{"in":[{six}]}}', False), ('{"in":[{"in":[{"in":[7]}]}]}', False)]:
+            assert admits(found, f'{{"tools":[{{"name":"plant","arguments":{arguments}}}]}}') is fits
+
+
 def test_free_arguments_are_text_under_strict_mode_and_are_read_again():
     tools = (Tool("note"),)
     found = decision_constraint(tools, ToolChoice(), "openai_strict")

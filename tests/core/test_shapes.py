@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from tests.growth import assert_cheap_beside
 from toolspeak.core.constraints.shapes import (
+    MAX_EXACT_RECURSION,
     MAX_ITEMS,
+    MAX_NESTING,
     MAX_NOTES,
+    MAX_RECURSION,
     MAX_TOTAL_CHARS,
     NULL,
     AnyValue,
@@ -30,9 +34,9 @@ FREE = Object(extra=AnyValue())
 BOOL = Fixed((True, False))
 
 
-def read(schema: Any) -> tuple[Shape, list[str]]:
+def read(schema: Any, exact: bool = False) -> tuple[Shape, list[str]]:
     ledger = Ledger()
-    return shape_of(schema, "f", ledger), [note.code for note in ledger.all()]
+    return shape_of(schema, "f", ledger, exact), [note.code for note in ledger.all()]
 
 
 def one(shape: Shape, required: bool = True) -> Object:
@@ -92,6 +96,17 @@ EXACT: list[tuple[str, Any, Shape]] = [
     ("merged types the other way", of({"allOf": [{"type": "integer"}, {"type": "number"}]}), one(Number(True))),
     ("closed by one of two", {"allOf": [{"type": "object", "additionalProperties": False}, {"additionalProperties": {"type": "null"}}]}, Object()),
     ("equal words twice", {"allOf": [of({"type": "null"}), of({"type": "null"})]}, one(NULL)),
+    ("values that fit what else is said", of({"allOf": [{"enum": ["a", "bb", 1, 9]}, {"minLength": 2, "minimum": 2}]}), one(Fixed(("bb", 9)))),
+    ("values of an old draft", {"$schema": "http://json-schema.org/draft-04/schema#", **of({"enum": [1, 2], "minimum": 1, "exclusiveMinimum": True})}, one(Fixed((2,)))),
+    ("other types beside a type", of({"type": "string", "anyOf": [{"type": "boolean"}, {"maxLength": 3}]}), one(Text(0, 3))),
+    ("a type without values", of({"type": ["boolean", "string"], "anyOf": [{"enum": [1]}, {"type": "string"}]}), one(Text())),
+    ("an alternative that demands the impossible", of({"anyOf": [{"properties": {"b": False}, "required": ["b"]}, {"type": "null"}]}), one(NULL)),
+    ("keys that another part forbids", {"allOf": [{**of({"type": "null"}), "additionalProperties": False}, {"properties": {"b": {"type": "null"}}}]}, one(NULL)),
+    ("keys that another part judges", {"allOf": [{"properties": {"a": {"type": "string"}}, "required": ["a"]}, {"additionalProperties": {"maxLength": 3}}]}, Object((Member("a", Text(0, 3)),), Text(0, 3))),
+    ("items that another part judges", of({"allOf": [{"prefixItems": [{"type": "string"}, True], "maxItems": 3}, {"prefixItems": [{"minLength": 1}], "items": {"type": "null"}}]}), one(Array(NULL, 0, 3, (Text(1), NULL)))),
+    ("a list that ends before the impossible", of({"type": "array", "prefixItems": [{"type": "null"}, False, True]}), one(Array(AnyValue(), 0, 1, (NULL,)))),
+    ("a list without possible items", of({"type": "array", "items": {"enum": []}}), one(Array(AnyValue(), 0, 0))),
+    ("no possible further keys", of({"type": "object", "additionalProperties": {"allOf": [{}], "enum": []}}), one(Object())),
     ("alternatives beside properties", {"properties": {"a": {"type": "null"}}, "anyOf": [{"required": ["a"]}, {"properties": {"b": {"type": "null"}}}]}, Union((one(NULL), Object((Member("a", NULL, False), Member("b", NULL, False)))))),
 ]  # fmt: skip
 
@@ -111,10 +126,14 @@ LOOSE: list[tuple[str, Any, Shape, str]] = [
     ("exclusive alternatives that overlap", of({"oneOf": [{"type": "string"}, {"minLength": 3}]}), one(Union((Text(), Text(3)))), "one_of_loosened"),
     ("exclusive alternatives of anything", of({"oneOf": [{"type": "string"}, {}]}), one(Union((Text(), AnyValue()))), "one_of_loosened"),
     ("nothing at all", of({"type": "array", "items": {"not": {}, "allOf": [False]}}), one(Array(AnyValue())), "constraint_loosened"),
-    ("an impossible item", of({"type": "object", "additionalProperties": {"allOf": [{}], "enum": []}}), one(FREE), "impossible"),
+    ("different types", of({"allOf": [{"type": "string"}, {"type": "null"}]}), one(AnyValue()), "impossible"),
+    ("a forbidden key that is required", {"allOf": [{"type": "object", "additionalProperties": False}, of({"type": "null"})]}, one(AnyValue()), "impossible"),
+    ("keys by patterns of another part", {"allOf": [of({"type": "null"}), {"patternProperties": {}, "additionalProperties": False}]}, one(NULL), "constraint_loosened"),
+    ("no possible alternative", of({"anyOf": [False]}), one(AnyValue()), "impossible"),
+    ("alternatives of fixed values", of({"enum": ["a", "b"], "anyOf": [{"minLength": 2}, {"const": "a"}]}), one(Fixed(("a", "b"))), "constraint_loosened"),
     ("an impossible length", of({"type": "string", "minLength": 3, "maxLength": 1}), one(Text(3, 3)), "impossible"),
     ("an impossible alternative", of({"anyOf": [{"type": "string", "enum": [1]}]}), one(AnyValue()), "impossible"),
-    ("nothing fits", of({"type": "array", "prefixItems": [False]}), one(Array(AnyValue(), prefix=(AnyValue(),))), "impossible"),
+    ("nothing fits", of({"type": "array", "items": False, "minItems": 1}), one(Array(AnyValue(), 1, 1)), "impossible"),
     ("an anchor", {**of({"$ref": "#here"}), "$defs": {"x": {"$anchor": "here", "type": "null"}}}, one(AnyValue()), "reference_loosened"),
     ("an escaped reference", {**of({"$ref": "#/$defs/a%20b"}), "$defs": {"a b": {"type": "null"}}}, one(AnyValue()), "reference_loosened"),
 ]  # fmt: skip
@@ -141,6 +160,52 @@ def test_a_reference_that_leads_back_is_followed_a_few_times_then_loosened():
         depth += 1
         shape = shape.members[0].shape
     assert (depth, shape, codes) == (4, AnyValue(), ["recursion_loosened"])
+
+
+LABEL = {"label": {"type": "null"}}
+LEADING_BACK = [
+    ("an optional member", {"within": {"$ref": "#/$defs/n"}}, []),
+    ("a list", {"within": {"type": "array", "items": {"$ref": "#/$defs/n"}}}, ["within"]),
+    ("a tuple", {"within": {"type": "array", "prefixItems": [{"$ref": "#/$defs/n"}], "items": False}}, ["within"]),
+    ("alternatives", {"within": {"anyOf": [{"$ref": "#/$defs/n"}, {"type": "null"}]}}, ["within"]),
+    ("a map", {"within": {"type": "object", "additionalProperties": {"$ref": "#/$defs/n"}}}, ["within"]),
+]
+
+
+@pytest.mark.parametrize(("table", "required"), [row[1:] for row in LEADING_BACK], ids=[row[0] for row in LEADING_BACK])
+def test_what_leads_back_to_itself_is_left_out_in_the_end_where_all_must_be_exact(table: Any, required: list[str]):
+    node = {"type": "object", "properties": {**LABEL, **table}, "required": ["label", *required]}
+    schema = {**of({"$ref": "#/$defs/n"}), "$defs": {"n": node}}
+    shape, codes = read(schema, exact=True)
+    assert codes == ["recursion_narrowed"]
+    text = str(shape)
+    assert "AnyValue" not in re.sub(r"Array\(items=AnyValue\(about=''\), low=0, high=[01]", "", text)
+    assert text.count("name='label'") == MAX_EXACT_RECURSION
+    assert "AnyValue" in str(read(schema)[0])
+
+
+def test_what_always_leads_back_to_itself_is_impossible():
+    node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/n"}}, "required": ["next"]}
+    schema = {**of({"$ref": "#/$defs/n"}), "$defs": {"n": node}}
+    shape, codes = read(schema, exact=True)
+    assert set(codes) == {"recursion_narrowed", "impossible"}
+    assert "AnyValue" in str(shape)
+
+
+def test_what_leads_back_and_grows_too_large_is_followed_less_often():
+    table = {**LABEL, **{f"p{number}": {"$ref": "#/$defs/n"} for number in range(8)}}
+    shape, codes = read({**of({"$ref": "#/$defs/n"}), "$defs": {"n": {"properties": table}}}, exact=True)
+    assert str(shape).count("name='label'") == sum(8**level for level in range(MAX_RECURSION))
+    assert set(codes) == {"recursion_narrowed"}
+
+
+def test_what_leads_back_through_many_levels_is_left_out_at_the_deepest():
+    deep: Any = {"$ref": "#/$defs/n"}
+    for _ in range(8):
+        deep = {"type": "array", "items": deep}
+    shape, codes = read({**of({"$ref": "#/$defs/n"}), "$defs": {"n": deep}}, exact=True)
+    assert codes == ["recursion_narrowed"]
+    assert str(shape).count("Array(") < 2 * MAX_NESTING
 
 
 def test_recursion_through_alternatives_beside_other_keywords_is_bounded_too():

@@ -194,9 +194,8 @@ def _compiled(wanted: _Wanted) -> Constraint:
     if wanted.dialect:
         return Constraint("gbnf", grammar=_inline(wanted, ledger), notes=ledger.all(), name=wanted.name)
     shape = _DOCUMENTS[wanted.name](wanted, ledger)
-    grammars = {"gbnf": gbnf, "lark": lark}
-    if wanted.flavour in grammars:
-        text = grammars[wanted.flavour](shape, ledger)
+    if wanted.flavour in _GRAMMARS:
+        text = _GRAMMARS[wanted.flavour](shape, ledger)
         return Constraint(wanted.flavour, grammar=text, notes=ledger.all(), name=wanted.name)
     flavour: Flavour = "json_schema"
     schema = None
@@ -207,10 +206,14 @@ def _compiled(wanted: _Wanted) -> Constraint:
     return Constraint(flavour, schema=schema, notes=ledger.all(), name=wanted.name)
 
 
+def _shape(wanted: _Wanted, schema: JSONValue, where: str, ledger: Ledger) -> Shape:
+    return shape_of(schema, where, ledger, exact=wanted.flavour in _GRAMMARS)
+
+
 def _array_of_calls(wanted: _Wanted, ledger: Ledger, low: int, high: int) -> Array:
     options: list[Shape] = []
     for name, parameters in wanted.tools:
-        arguments = Member("arguments", shape_of(parameters, name, ledger), label=name)
+        arguments = Member("arguments", _shape(wanted, parameters, name, ledger), label=name)
         options.append(Object((Member("name", Fixed((name,))), arguments)))
     items = Union(tuple(options)) if len(options) > 1 else options[0] if options else TEXT
     return Array(items, low, high)
@@ -228,7 +231,7 @@ def _decision(wanted: _Wanted, ledger: Ledger) -> Shape:
 def _envelope(wanted: _Wanted, ledger: Ledger) -> Shape:
     """Calls and a reply; where alternatives can be told, calls with little beside them, or a reply."""
     if wanted.reply:
-        reply, beside = shape_of(wanted.reply[0], "reply", ledger), NULL
+        reply, beside = _shape(wanted, wanted.reply[0], "reply", ledger), NULL
     else:
         # Who must call has nothing else to say; who may, says little beside it. A small model would not end.
         reply, beside = TEXT, _NO_TEXT if wanted.low else Text(high=MAX_BESIDE)
@@ -250,14 +253,15 @@ def _inline(wanted: _Wanted, ledger: Ledger) -> str:
     divided = division(wanted.dialect, [name for name, _ in wanted.tools], wanted.nonce)
     if divided is None:
         return ""
-    shapes = [(name, shape_of(parameters, name, ledger)) for name, parameters in wanted.tools]
+    shapes = [(name, _shape(wanted, parameters, name, ledger)) for name, parameters in wanted.tools]
     return marked_gbnf(divided, shapes, wanted.low, wanted.high, ledger)
 
 
 def _response(wanted: _Wanted, ledger: Ledger) -> Shape:
-    return shape_of(wanted.reply[0], "reply", ledger)
+    return _shape(wanted, wanted.reply[0], "reply", ledger)
 
 
+_GRAMMARS: dict[str, Callable[[Shape, Ledger], str]] = {"gbnf": gbnf, "lark": lark}
 #: Objects of each document that are ours: the root, and each call.
 _FRAME_LEVELS = {"decision": 2, "envelope": 2, "response": 1}
 _DOCUMENTS: dict[str, Callable[[_Wanted, Ledger], Shape]] = {

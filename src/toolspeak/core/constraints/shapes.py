@@ -3,13 +3,14 @@
 References are followed, `allOf` is merged, alternatives are spread out, everything is bounded: in depth, in the
 number of steps through a reference that leads back to itself, and in size. Whatever cannot be said in shapes is
 loosened and noted; the arguments are validated against the real schema afterwards. Above: `grammars`, `strict`
-and `constraint`, which write shapes down. Below: `schema`, which has refused what is no schema or not local.
+and `constraint`, which write shapes down. Below: `merging`, and `schema`, which has refused what is no schema or not
+local.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -17,6 +18,7 @@ import msgspec
 from ..model import JSONObject, JSONValue, Note, is_array, is_object
 from ..schema import ArgumentSchema
 from ..schemas.json_values import json_text, type_name
+from .merging import ANNOTATIONS, merged, types_of
 
 __all__ = [
     "MAX_ITEMS",
@@ -43,8 +45,11 @@ MAX_STRING = 65_535
 #: Most items of an array, and most keys of a free object. Engines spend memory for each; lists of edits, files and
 #: tasks in real calls stay below a hundred.
 MAX_ITEMS = 256
-#: How often one reference may stand on the way to a value: a tree of this many levels is described exactly.
+#: How often one reference may stand on the way to a value: a tree of this many levels is described exactly. Less in a
+#: schema, where what is deeper may be anything: it is sent along, and read by models. More in a grammar, where it must
+#: be left out: a small model nests on and on. Such a one is tried with less again, should it grow too large.
 MAX_RECURSION = 3
+MAX_EXACT_RECURSION = 6
 #: How deep shapes nest. Tools nest five or six levels; each costs an engine a level of its stack.
 MAX_NESTING = 24
 #: How much one schema may grow to, in characters: shared references multiply. The largest tools of coding agents
@@ -70,6 +75,13 @@ _HINTS = (
     ("string", ("pattern", "minLength", "maxLength")),
     ("number", ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")),
 )
+#: What is said of the values of an enumeration besides, and can be judged without the document around it.
+_JUDGED = frozenset(
+    "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength pattern "
+    "minItems maxItems minProperties maxProperties required".split()
+)
+#: What may lead elsewhere.
+_NOT_JUDGED = "anyOf oneOf properties additionalProperties items prefixItems".split()
 _FIXED_TYPES: dict[str, tuple[JSONValue, ...]] = {"boolean": (True, False), "null": (None,)}
 
 
@@ -168,21 +180,38 @@ class Ledger:
     def all(self) -> tuple[Note, ...]:
         return tuple(self._found)
 
+    def copy(self) -> Ledger:
+        made = Ledger()
+        made.take(self)
+        return made
 
-def shape_of(schema: JSONValue, where: str, ledger: Ledger) -> Shape:
+    def take(self, other: Ledger) -> None:
+        """Go on as the other one stands."""
+        self.left, self._found = other.left, dict(other._found)
+
+
+def shape_of(schema: JSONValue, where: str, ledger: Ledger, exact: bool = False) -> Shape:
     """The shape of a schema; `None` stands for any object. `where` names it in notes.
 
-    Raises `SchemaError` for what is no usable schema. One that grows too large is loosened to any object.
+    What a reference to itself describes is followed some times. Then it may be anything; or, if all must be `exact`,
+    it is left out where it can be. Raises `SchemaError` for what is no usable schema. One that grows too large is
+    loosened to any object.
     """
     ArgumentSchema.of(schema)
     free = Object(extra=AnyValue())
     if schema is None:
         return free
-    try:
-        return _Reader(schema, ledger).read(schema, where, ())
-    except _TooLarge:
-        ledger.add("schema_too_large", f"`{where}` is taken as any object: its schema grows too large")
-        return free
+    for levels in (MAX_EXACT_RECURSION, MAX_RECURSION) if exact else (MAX_RECURSION,):
+        attempt = ledger.copy()
+        try:
+            shape = _Reader(schema, attempt, levels, exact).read(schema, where, ())
+        except _TooLarge:
+            continue
+        ledger.take(attempt)
+        return shape
+    ledger.left -= min(ledger.left, MAX_SCHEMA_CHARS)
+    ledger.add("schema_too_large", f"`{where}` is taken as any object: its schema grows too large")
+    return free
 
 
 def fixed(values: Iterable[JSONValue], about: str = "") -> Shape:
@@ -209,30 +238,54 @@ class _TooLarge(Exception):
 class _Reader:
     """Reads one schema document."""
 
-    def __init__(self, document: JSONValue, ledger: Ledger) -> None:
+    def __init__(self, document: JSONValue, ledger: Ledger, levels: int, exact: bool) -> None:
         self._document = document
         self._ledger = ledger
+        self._levels = levels
+        self._exact = exact
         self._floor = max(ledger.left - MAX_SCHEMA_CHARS, 0)
 
     def read(self, schema: JSONValue, where: str, trail: tuple[str, ...], depth: int = 0) -> Shape:
-        """`trail` holds the references on the way here."""
+        """What must be there. `trail` holds the references on the way here."""
+        shape = self._shape(schema, _Place(where, trail, depth, firm=True))
+        if shape is None:
+            self._spend(_ANY_CHARS)
+            self._ledger.add("impossible", f"nothing fits `{where}`; it is taken as anything")
+            return AnyValue()
+        return shape
+
+    def _fitting(self, schema: JSONValue, where: str, trail: tuple[str, ...], depth: int) -> Shape | None:
+        """What can be left out. None: nothing fits."""
+        return self._shape(schema, _Place(where, trail, depth))
+
+    def _shape(self, schema: JSONValue, place: _Place) -> Shape | None:
         self._spend(_SHAPE_CHARS)
+        if schema is False:
+            return None
         if not is_object(schema):
             self._spend(_ANY_CHARS)
-            if schema is False:
-                self._ledger.add("impossible", f"nothing fits `{where}`; it is taken as anything")
             return AnyValue()
-        body, trail = self._flat(schema, where, trail)
+        body, trail = self._flat(schema, place.where, place.trail)
         about = body.get("description")
-        about = about if isinstance(about, str) else ""
-        if depth > MAX_NESTING or any(trail.count(each) > MAX_RECURSION for each in frozenset(trail)):
-            self._ledger.add("recursion_loosened", f"`{where}` is nested too deep; it is taken as anything")
-            return AnyValue(about)
-        self._spend(len(about))
+        place = msgspec.structs.replace(place, trail=trail, about=about if isinstance(about, str) else "")
+        again = max((trail.count(each) for each in frozenset(trail)), default=0)
+        deep = again > self._levels or place.depth > MAX_NESTING
+        if deep and self._exact and again > 1:
+            self._ledger.add("recursion_narrowed", f"`{place.where}` is nested too deep; it is left out")
+            return None
+        if deep:
+            self._ledger.add("recursion_loosened", f"`{place.where}` is nested too deep; it is taken as anything")
+            return AnyValue(place.about)
+        return self._plain(body, place)
+
+    def _plain(self, body: JSONObject, place: _Place) -> Shape | None:
+        """The shape of a schema without references and `allOf`."""
+        self._spend(len(place.about))
         for keyword in _LOOSENED:
             if keyword in body:
-                self._ledger.loosen(keyword, where)
-        place = _Place(where, trail, depth, about)
+                self._ledger.loosen(keyword, place.where)
+        if body.get("type") == []:  # of two schemas that name different ones
+            return None
         if "const" in body or "enum" in body:
             return self._enumeration(body, place)
         for keyword in ("anyOf", "oneOf"):
@@ -282,57 +335,55 @@ class _Reader:
         return target
 
     def _merge(self, one: JSONObject, other: JSONObject, where: str) -> JSONObject:
-        """Both schemas at once, as far as single keywords can say it."""
-        merged = dict(one)
-        for key, value in other.items():
-            if key not in merged or key in _ANNOTATIONS:
-                merged.setdefault(key, value)
-            elif merged[key] != value:
-                merge = _MERGES.get(key)
-                if merge is None:
-                    self._ledger.loosen(f"allOf {key}", where)
-                else:
-                    merged[key] = merge(merged[key], value)
-        return merged
+        return merged(one, other, lambda key: self._ledger.loosen(f"allOf {key}", where))
 
     # ---- kinds of schemas
 
-    def _enumeration(self, body: JSONObject, place: _Place) -> Shape:
+    def _enumeration(self, body: JSONObject, place: _Place) -> Shape | None:
         values: list[JSONValue] = [body["const"]] if "const" in body else body["enum"]
-        kinds = _types(body)
+        kinds = types_of(body)
         values = [value for value in values if not kinds or _is_of(value, kinds)]
+        for keyword in _NOT_JUDGED:
+            if keyword in body:
+                self._ledger.loosen(keyword, place.where)
+        values = self._judged(body, values)
         self._spend(sum(len(json_text(value)) for value in values))
-        if not values:
-            self._ledger.add("impossible", f"nothing fits `{place.where}`; it is taken as anything")
-            return AnyValue(place.about)
-        return fixed(values, place.about)
+        return fixed(values, place.about) if values else None
 
-    def _alternatives(self, body: JSONObject, keyword: str, place: _Place) -> Shape:
+    def _judged(self, body: JSONObject, values: list[JSONValue]) -> list[JSONValue]:
+        """The values that fit what else is said of them."""
+        rules = {keyword: value for keyword, value in body.items() if keyword in _JUDGED}
+        if not rules:
+            return values
+        draft = {key: value for key, value in self._document.items() if key == "$schema"}
+        judge = ArgumentSchema.of({**draft, "properties": {"value": rules}})
+        return [value for value in values if judge.accepts({"value": value})]
+
+    def _alternatives(self, body: JSONObject, keyword: str, place: _Place) -> Shape | None:
         base = {key: value for key, value in body.items() if key != keyword}
         branches: Sequence[JSONValue] = body[keyword]
-        both = (self._both(base, branch, place) for branch in branches if branch is not False)
-        options = [self.read(schema, place.where, trail, place.depth + 1) for schema, trail in both]
-        if keyword == "oneOf" and not _disjoint(options):
+        both = (self._both(base, branch, place) for branch in branches)
+        options = [self._fitting(schema, place.where, trail, place.depth + 1) for schema, trail in both]
+        if keyword == "oneOf" and not _disjoint([option for option in options if option is not None]):
             self._ledger.add("one_of_loosened", f"`oneOf` of `{place.where}` is enforced as `anyOf`")
-        return options[0] if len(options) == 1 else Union(tuple(options), place.about)
+        return _one_of(options, place.about)
 
     def _both(self, base: JSONObject, branch: JSONValue, place: _Place) -> tuple[JSONValue, tuple[str, ...]]:
         """A branch together with what stands beside the alternatives, and the references on the way to it."""
-        rest = {key: value for key, value in base.items() if key not in _ANNOTATIONS}
+        rest = {key: value for key, value in base.items() if key not in ANNOTATIONS}
         if not rest or not is_object(branch):
-            return rest or branch, place.trail
+            return rest if rest and branch is True else branch, place.trail
         flat, trail = self._flat(branch, place.where, place.trail)
         return self._merge(rest, flat, place.where), trail
 
-    def _typed(self, body: JSONObject, place: _Place) -> Shape:
-        kinds = _types(body) or [name for name, hints in _HINTS if any(hint in body for hint in hints)][:1]
-        options = [self._of_type(kind, body, place) for kind in kinds]
-        if not options:
+    def _typed(self, body: JSONObject, place: _Place) -> Shape | None:
+        kinds = types_of(body) or [name for name, hints in _HINTS if any(hint in body for hint in hints)][:1]
+        if not kinds:
             self._spend(_ANY_CHARS)
             return AnyValue(place.about)
-        return options[0] if len(options) == 1 else Union(tuple(options), place.about)
+        return _one_of([self._of_type(kind, body, place) for kind in kinds], place.about)
 
-    def _of_type(self, kind: str, body: JSONObject, place: _Place) -> Shape:
+    def _of_type(self, kind: str, body: JSONObject, place: _Place) -> Shape | None:
         match kind:
             case "object":
                 return self._object(body, place)
@@ -348,18 +399,21 @@ class _Reader:
             case _:
                 return Fixed(_FIXED_TYPES[kind], place.about)
 
-    def _object(self, body: JSONObject, place: _Place) -> Shape:
+    def _object(self, body: JSONObject, place: _Place) -> Shape | None:
         table: JSONObject = body.get("properties", {})
         required: list[str] = body.get("required", [])
         members: list[Member] = []
         for name, schema in {**table, **{name: True for name in required if name not in table}}.items():
             self._spend(len(name))
-            if schema is not False:
-                shape = self.read(schema, f"{place.where}.{name}", place.trail, place.depth + 1)
+            read = self.read if place.firm and name in required else self._fitting
+            shape = read(schema, f"{place.where}.{name}", place.trail, place.depth + 1)
+            if shape is not None:
                 members.append(Member(name, shape, name in required))
+            elif name in required:
+                return None
         # Without a word about further keys, declared ones are all: that is how models and servers read it.
         more = body.get("additionalProperties", "patternProperties" in body or not (members or "properties" in body))
-        extra = None if more is False else self.read(more, f"{place.where}.*", place.trail, place.depth + 1)
+        extra = self._fitting(more, f"{place.where}.*", place.trail, place.depth + 1)
         for keyword in ("minProperties", "maxProperties"):
             if keyword in body:
                 self._ledger.loosen(keyword, place.where)
@@ -367,20 +421,24 @@ class _Reader:
 
     def _array(self, body: JSONObject, place: _Place) -> Shape:
         items = body.get("items", True)
-        first: JSONValue = items if is_array(items) else body.get("prefixItems", [])
+        first: list[JSONValue] = items if is_array(items) else body.get("prefixItems", [])
         rest = body.get("additionalItems", True) if is_array(items) else items
-        prefix = tuple(
-            self.read(each, f"{place.where}[{index}]", place.trail, place.depth + 1) for index, each in enumerate(first)
-        )
+        prefix: list[Shape] = []
+        for index, each in enumerate(first):
+            shape = self._fitting(each, f"{place.where}[{index}]", place.trail, place.depth + 1)
+            if shape is None:
+                rest = False  # the list ends before it
+                break
+            prefix.append(shape)
+        more = self._fitting(rest, f"{place.where}[]", place.trail, place.depth + 1)
         low, high = int(body.get("minItems", 0)), int(body.get("maxItems", MAX_ITEMS))
-        if rest is False:
+        if more is None:
             high = min(high, len(prefix))
         if low > MAX_ITEMS:
             self._ledger.loosen("minItems", place.where)
             low = MAX_ITEMS
         high = min(self._at_least(low, high, place), MAX_ITEMS)
-        shape = AnyValue() if rest is False else self.read(rest, f"{place.where}[]", place.trail, place.depth + 1)
-        return Array(shape, low, high, prefix[:high], place.about)
+        return Array(AnyValue() if more is None else more, low, high, tuple(prefix[:high]), place.about)
 
     def _at_least(self, low: int, high: int, place: _Place) -> int:
         if high < low:
@@ -392,14 +450,19 @@ class _Place(msgspec.Struct, frozen=True):
     """Where a schema stands."""
 
     where: str
+    #: The references on the way there.
     trail: tuple[str, ...]
     depth: int
-    about: str
+    about: str = ""
+    #: Whether it must be there: then its parts are taken as anything where nothing fits them.
+    firm: bool = False
 
 
-def _types(body: JSONObject) -> list[str]:
-    named = body.get("type", [])
-    return [named] if isinstance(named, str) else list(named)
+def _one_of(found: Iterable[Shape | None], about: str) -> Shape | None:
+    options = [option for option in found if option is not None]
+    if not options:
+        return None
+    return options[0] if len(options) == 1 else Union(tuple(options), about)
 
 
 def _is_of(value: JSONValue, kinds: Sequence[str]) -> bool:
@@ -452,38 +515,3 @@ def _marks(shape: Shape) -> frozenset[str]:
             return sets[0] if sets else frozenset()
         case _:
             return frozenset()
-
-
-def _common(one: list[JSONValue], other: list[JSONValue]) -> list[JSONValue]:
-    return [value for value in one if value in other]
-
-
-def _both_types(one: JSONValue, other: JSONValue) -> JSONValue:
-    first, second = _types({"type": one}), _types({"type": other})
-    wide = [kind for kind in first if kind in second or (kind == "integer" and "number" in second)]
-    wide += [kind for kind in second if kind == "integer" and "number" in first and kind not in wide]
-    return wide or first
-
-
-def _both_tables(one: JSONObject, other: JSONObject) -> JSONObject:
-    shared = {name: {"allOf": [one[name], other[name]]} for name in one if name in other and one[name] != other[name]}
-    return {**other, **one, **shared} if shared else {**one, **other}
-
-
-def _both_schemas(one: JSONValue, other: JSONValue) -> JSONValue:
-    return False if one is False or other is False else {"allOf": [one, other]}
-
-
-_ANNOTATIONS = frozenset("$schema $id $comment $defs definitions title description default examples".split())
-_Merge: TypeAlias = Callable[[JSONValue, JSONValue], JSONValue]
-#: How two values of one keyword become one. What is not here keeps its first value, with a note.
-_MERGES: dict[str, _Merge] = {
-    "type": _both_types,
-    "enum": _common,
-    "properties": _both_tables,
-    "required": lambda one, other: [*one, *(name for name in other if name not in one)],
-    "additionalProperties": _both_schemas,
-    "items": _both_schemas,
-    **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems"), max),
-    **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems"), min),
-}
