@@ -116,6 +116,8 @@ def test_a_fault_says_what_to_do_about_it():
     assert near == Fault("unknown_tool", "`get_wether` is not a tool; `get_weather` is", "get_wether")
     bare = diagnose(read('get_weather(town="P")'), AUTO, TOOLS)
     assert bare == Fault("bad_arguments", "`get_weather`: `city` is required", "get_weather")
+    twice = diagnose(read('{"name": "get_weather", "arguments": {"city": "P", "city": "Q"}}'), AUTO, TOOLS)
+    assert twice == Fault("bad_arguments", "`get_weather`: `city` stands twice", "get_weather")
 
 
 @pytest.mark.requirement("B4")

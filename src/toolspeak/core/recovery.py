@@ -5,8 +5,8 @@ answer has none. `instruction` turns a fault into a message: what was wrong, wha
 stronger words. Both are tables first: the order in which candidates count, and the sentences for each kind of fault.
 
 Whatever the model or a document wrote (names, values) is quoted in a message only on one line, shortened and with its
-control tokens set apart. Above: `asking`, `engine`, `trace`. Below: `desk`, `events`, `history`, `neutral`,
-`refusals`, `schema`.
+control tokens set apart. Above: `asking`, `engine`, `trace`. Below: `desk`, `events`, `history`, `lenient_json`,
+`neutral`, `refusals`, `schema`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from ..errors import SchemaError
 from .events import Candidate, Reply
 from .history import results_of, since_last_user
+from .lenient_json import REFUSED
 from .model import Message, Tool, ToolChoice
 from .printable import printable
 from .prompts.neutral import neutralise, one_line, shown_name
@@ -150,10 +151,11 @@ def _misfit(candidate: Candidate, reply: Reply, choice: ToolChoice, known: dict[
 
 
 def _problems(tool: Tool, candidate: Candidate) -> Iterable[str]:
+    refused = tuple(note.detail for note in candidate.notes if note.code in REFUSED)
     try:
-        return ArgumentSchema.of(tool.parameters).align(candidate.arguments).problems
+        return refused + ArgumentSchema.of(tool.parameters).align(candidate.arguments).problems
     except SchemaError:
-        return ()
+        return refused
 
 
 def _unknown(candidate: Candidate, reply: Reply, choice: ToolChoice, known: dict[str, Tool]) -> Fault | None:
