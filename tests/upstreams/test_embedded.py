@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import random
 import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 from urllib.request import Request as UrlRequest
 from urllib.request import urlopen
 
@@ -17,12 +16,12 @@ import pytest
 from msgspec.structs import replace
 
 import toolspeak as ts
+from tests.core.expressible import Schema, drawn, may_fail, misfits
 from tests.upstreams.adapters import adapter
 from toolspeak.config import load
 from toolspeak.core.events import Finish, TextDelta
 from toolspeak.core.model import Message, Options, Request, TextPart
-from toolspeak.core.schema import ArgumentSchema
-from toolspeak.errors import ConfigError, UpstreamError, UsageError
+from toolspeak.errors import ConfigError, ToolChoiceError, UpstreamError, UsageError
 from toolspeak.upstreams import engine
 from toolspeak.upstreams import weights as weights_module
 from toolspeak.upstreams.embedded import (
@@ -341,53 +340,41 @@ def test_a_grammar_that_lets_prose_through_changes_no_word_of_it():
     assert held.text == free.text != ""
 
 
-def schema(draw: random.Random, depth: int = 0) -> dict[str, Any]:
-    """A schema of the expressible subset: scalars with bounds, enums, arrays and closed objects."""
-    kinds = ["text", "whole", "bounded", "number", "truth", "choice"] + ["list", "object"] * (depth < 2)
-    match draw.choice(kinds):
-        case "text":
-            return {"type": "string", "maxLength": draw.randint(4, 24)}
-        case "whole":
-            return {"type": "integer"}
-        case "bounded":
-            return {"type": "integer", "minimum": draw.randint(-9, 0), "maximum": draw.randint(1, 99)}
-        case "number":
-            return {"type": "number"}
-        case "truth":
-            return {"type": "boolean"}
-        case "choice":
-            return {"enum": draw.sample(["red", "green", "blue", "fast", "slow"], 3)}
-        case "list":
-            low = draw.randint(0, 1)
-            return {"type": "array", "items": schema(draw, depth + 1), "minItems": low, "maxItems": low + 2}
-        case _:
-            return closed(draw, ["size", "kind", "note", "when", "where"], depth + 1)
-
-
-def closed(draw: random.Random, names: list[str], depth: int) -> dict[str, Any]:
-    chosen = draw.sample(names, draw.randint(1, 3))
-    properties = {name: schema(draw, depth) for name in chosen}
-    required = draw.sample(chosen, draw.randint(1, len(chosen)))
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+def demanded(client: ts.Client, number: int, parameters: Schema) -> str:
+    """Demand a call with such arguments: it fits, or else the code of what there was in place of one."""
+    tool = {"name": f"do_{number}", "description": "Does it.", "parameters": parameters}
+    named = {"type": "function", "function": {"name": tool["name"]}}
+    try:
+        reply = client.chat(
+            "Do it for Anna in Rome.",
+            tools=[tool],
+            tool_choice=named if number % 2 else "required",
+            parallel_tool_calls=False,
+            plan=PLANS[number % len(PLANS)],
+            retries=0,
+            seed=number,
+        )
+    except ToolChoiceError as error:
+        (candidate,) = cast("ts.Reply", error.reply).candidates
+        return candidate.notes[0].code
+    codes = {note.code for note in reply.notes} - {"recursion_narrowed"}
+    if reply.finish_reason == "length":
+        assert (reply.calls, codes) == ((), {"truncated_call"})
+        return "truncated_call"
+    (call,) = reply.calls
+    assert (call.name, reply.requests, codes) == (tool["name"], 1, set())
+    assert misfits(parameters, call.arguments) == [], parameters
+    return ""
 
 
 @pytest.mark.requirement("H1", "A10", "B5")
 @pytest.mark.usefixtures("weights")
-def test_every_demanded_call_fits_its_schema():
-    draw = random.Random(20261115)
+def test_every_demanded_call_fits_its_schema(record_property: Callable[[str, object], None]):
     with ts.Client("embedded:") as client:
-        for number in range(SCHEMAS):
-            parameters = closed(draw, ["city", "user", "amount", "tags", "options", "flag"], 1)
-            tool = {"name": f"do_{number}", "description": "Does it.", "parameters": parameters}
-            choice = draw.choice(["required", {"type": "function", "function": {"name": tool["name"]}}])
-            reply = client.chat(
-                "Do it for Anna in Rome.",
-                tools=[tool],
-                tool_choice=choice,
-                parallel_tool_calls=False,
-                plan=PLANS[number % len(PLANS)],
-                retries=0,
-            )
-            (call,) = reply.calls
-            assert call.name == tool["name"]
-            assert ArgumentSchema.of(parameters).problems(call.arguments) == (), parameters
+        ends = [(demanded(client, number, parameters), parameters) for number, parameters in enumerate(drawn(SCHEMAS))]
+    # No grammar ends a string without a bound for a model that does not, or keeps two free keys from being alike; what
+    # has neither always fits.
+    others = [(code, parameters) for code, parameters in ends if code]
+    record_property("others", [code for code, _ in others])
+    assert all(code in may_fail(parameters) for code, parameters in others), others
+    assert len(others) <= SCHEMAS // 20, others
