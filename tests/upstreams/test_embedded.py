@@ -369,12 +369,12 @@ def demanded(client: ts.Client, number: int, parameters: Schema) -> str:
 
 @pytest.mark.requirement("H1", "A10", "B5")
 @pytest.mark.usefixtures("weights")
-def test_every_demanded_call_fits_its_schema(record_property: Callable[[str, object], None]):
+def test_every_demanded_call_fits_its_schema(record_testsuite_property: Callable[[str, object], None]):
     with ts.Client("embedded:") as client:
         ends = [(demanded(client, number, parameters), parameters) for number, parameters in enumerate(drawn(SCHEMAS))]
     # No grammar ends a string without a bound for a model that does not, or keeps two free keys from being alike; what
     # has neither always fits.
     others = [(code, parameters) for code, parameters in ends if code]
-    record_property("others", [code for code, _ in others])
+    record_testsuite_property("demanded_calls_that_are_none", [code for code, _ in others])
     assert all(code in may_fail(parameters) for code, parameters in others), others
     assert len(others) <= SCHEMAS // 20, others
