@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -26,6 +27,7 @@ from toolspeak.upstreams import engine
 from toolspeak.upstreams import weights as weights_module
 from toolspeak.upstreams.embedded import (
     ADAPTER,
+    CONTROL,
     EmbeddedUpstream,
     kept_weights,
     prompt_threads_for,
@@ -90,13 +92,35 @@ def test_half_of_the_cores_are_left_to_others(cores: int, threads: int):
 
 
 HELD = Options(grammar={"grammar": "root ::= [a-z]+"}, contract=True)
+NEVER = [[token, False] for token in CONTROL]
 
 
 def test_no_call_is_made_less_likely_only_where_a_grammar_holds_the_answer_and_the_client_does_not_weigh_tokens():
     weighed = replace(HELD, extra={"logit_bias": {"5": 1}})
     free = Options(contract=True)
     asked = [suited(Request("m", (), options=options)).options for options in (HELD, weighed, free)]
-    assert asked == [replace(HELD, grammar={**HELD.grammar, "logit_bias": [[77, -2.0]]}), weighed, free]
+    assert asked == [replace(HELD, grammar={**HELD.grammar, "logit_bias": [[77, -2.0], *NEVER]}), weighed, free]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "weights"),
+    [
+        (Recipe(), NEVER),
+        (Recipe(path="own.gguf"), None),
+        (Recipe(hub="a/b"), None),
+        (Recipe(adapter="own.gguf"), NEVER),
+    ],
+    ids=["the default model", "a file", "a model of the hub", "another adapter"],
+)
+def test_a_grammar_never_takes_a_control_token_of_the_default_model_for_letters(
+    recipe: Recipe, weights: object, monkeypatch: pytest.MonkeyPatch
+):
+    asked: list[Request] = []
+    monkeypatch.setattr(EmbeddedUpstream, "_batches", lambda upstream, request: asked.append(request))
+    EmbeddedUpstream(recipe, Path).open(Request("m", (), options=HELD))
+    assert asked[0].options.grammar.get("logit_bias") == weights
+    without_tools = suited(Request("m", (), options=replace(HELD, contract=False)))
+    assert without_tools.options.grammar["logit_bias"] == NEVER
 
 
 def test_without_tools_the_adapter_is_left_out():
@@ -288,7 +312,7 @@ def test_a_file_that_is_no_adapter_is_told(weights: Path, tmp_path: Path):
     asyncio.run(talk())
 
 
-def test_the_token_that_says_no_call_is_the_closing_bracket_of_the_default_model(weights: Path):
+def test_the_tokens_that_are_weighed_are_the_closing_bracket_and_the_control_tokens_of_the_default_model(weights: Path):
     recipe = recipe_for("")
 
     async def talk() -> None:
@@ -301,7 +325,10 @@ def test_the_token_that_says_no_call_is_the_closing_bracket_of_the_default_model
         answer = await asyncio.to_thread(
             urlopen, UrlRequest(url, body, {**headers, "Content-Type": "application/json"})
         )
-        assert json.load(answer) == {"content": "]"}
+        content = json.load(answer)["content"]
+        assert content.startswith("]<|im_start|><repo_name>")
+        assert content.endswith("<jupyter_script><empty_output>")
+        assert len(re.findall("<[a-z_|]+>", content)) == len(CONTROL)
         await upstream.close()
 
     asyncio.run(talk())
@@ -356,7 +383,7 @@ def demanded(client: ts.Client, number: int, parameters: Schema) -> str:
         )
     except ToolChoiceError as error:
         (candidate,) = cast("ts.Reply", error.reply).candidates
-        return candidate.notes[0].code
+        return candidate.notes[0].code if candidate.notes else str(error)
     codes = {note.code for note in reply.notes} - {"recursion_narrowed"}
     if reply.finish_reason == "length":
         assert (reply.calls, codes) == ((), {"truncated_call"})

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..core.model import JSONObject, Options, Request
+from ..core.model import JSONObject, JSONValue, Options, Request
 from ..errors import ConfigError, UpstreamError, UsageError
 from . import engine, hub, weights
 from .connection import Timeouts
@@ -31,6 +31,7 @@ from .weights import DEFAULT, NOBODY, QUICK, Follower
 
 __all__ = [
     "ADAPTER",
+    "CONTROL",
     "NO_ADAPTER",
     "EmbeddedUpstream",
     "is_gguf",
@@ -63,6 +64,10 @@ NO_ADAPTER = "none"
 #: The token `]` of the default model, by which a list of calls ends before it has begun, and how much less likely it is
 #: made: with its adapter the model declines too readily. Chosen on data it was not trained on: `training/README.md`.
 _NO_CALLS, _AGAINST = 77, 2.0
+#: The control tokens of the default model (`<|im_start|>`, `<file_sep>` ...) but for those that end an answer. To a
+#: grammar they are the letters of their names, which may stand in any string, but llama.cpp leaves them out of the
+#: answer: a string came shorter than its `minLength`. Of other models it is not known here which tokens end an answer.
+CONTROL = (1, *range(3, 17))
 
 
 def threads_for(cores: int) -> int:
@@ -178,16 +183,22 @@ def suited(request: Request) -> Request:
     """The request as the default model is asked with its adapter: tools are what the adapter is for.
 
     Where the prompt tells of none, the model talks as it is: with the adapter it would call some. Where a grammar holds
-    the answer there is a threshold for calls: one that is nearly as likely as none is made; unless the client weighs
-    tokens by itself.
+    the answer there is a threshold for calls: one that is nearly as likely as none is made.
     """
     options = request.options
-    if not options.contract:
-        alone: JSONObject = {"lora": [{"id": 0, "scale": 0.0}], **options.own}
-        return _with(request, msgspec.structs.replace(options, own=alone))
+    if options.contract:
+        return _weighed(request, [_NO_CALLS, -_AGAINST])
+    alone: JSONObject = {"lora": [{"id": 0, "scale": 0.0}], **options.own}
+    return _weighed(_with(request, msgspec.structs.replace(options, own=alone)))
+
+
+def _weighed(request: Request, *weights: JSONValue) -> Request:
+    """With these weights of tokens where a grammar holds the answer, unless the client weighs tokens by itself."""
+    options = request.options
     if not options.grammar or "logit_bias" in options.extra:
         return request
-    grammar: JSONObject = {**options.grammar, "logit_bias": [[_NO_CALLS, -_AGAINST]]}
+    never = ([token, False] for token in CONTROL)
+    grammar: JSONObject = {**options.grammar, "logit_bias": [*weights, *never]}
     return _with(request, msgspec.structs.replace(options, grammar=grammar))
 
 
@@ -218,7 +229,12 @@ class EmbeddedUpstream:
 
     def open(self, request: Request) -> Batches:
         """Ask it, started if it is not running."""
-        return self._batches(suited(request) if self._recipe.adapter == str(ADAPTER) else request)
+        recipe = self._recipe
+        if recipe.adapter == str(ADAPTER):
+            request = suited(request)
+        elif not (recipe.path or recipe.hub):
+            request = _weighed(request)
+        return self._batches(request)
 
     async def _batches(self, request: Request) -> Batches:
         service = await self.start()
