@@ -21,7 +21,7 @@ from toolspeak.cli._way import way_back
 from toolspeak.config import load
 from toolspeak.errors import UsageError
 from toolspeak.server.door import Door, open_door
-from toolspeak.server.recording.recorder import bare_url
+from toolspeak.server.ways import bare_url
 
 ESCAPE = "\x1b[31mred\x1b[0m"
 

@@ -10,7 +10,18 @@ import pytest
 
 from tests.server.asgi import HELLO, Parrot, ask, gateway, line, run
 from toolspeak.core.events import Candidate
-from toolspeak.core.model import Message, Note, Options, Request, TextPart, Usage
+from toolspeak.core.model import (
+    Media,
+    Message,
+    Note,
+    Opaque,
+    Options,
+    Request,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 from toolspeak.core.turns.trace import AttemptTrace, Trace
 from toolspeak.server.app import App
 from toolspeak.server.exchange import Record
@@ -81,6 +92,31 @@ def test_many_small_values_take_more_than_their_texts(messages: int, extra: Any,
     made = msgspec.structs.replace(made, trace=msgspec.structs.replace(made.trace, attempts=(changed,)))
     kept = Recorder().add(Entry(made, body=b"x" * 3000))
     assert (kept.body == b"") is shortened
+
+
+MANY: Any = {str(each): [] for each in range(30_000)}
+
+
+@pytest.mark.requirement("R-T11")
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message("user", (TextPart("a"),) * 30_000),
+        Message("user", (TextPart("a", MANY),)),
+        Message("user", (Media("image", "data:", MANY),)),
+        Message("user", (Opaque("odd", MANY),)),
+        Message("user", extra=MANY),
+        Message("assistant", calls=(ToolCall("f", MANY),)),
+        Message("tool", results=(ToolResult("1", "a", extra=MANY),)),
+        Message("tool", results=(ToolResult("1", "a", parts=(Opaque("odd", MANY),)),)),
+    ],
+)
+def test_they_are_counted_wherever_in_a_message_they_stand(message: Message):
+    made = record("a")
+    (attempt,) = made.trace.attempts
+    changed = msgspec.structs.replace(attempt, request=Request("m", (message,)))
+    made = msgspec.structs.replace(made, trace=msgspec.structs.replace(made.trace, attempts=(changed,)))
+    assert Recorder().add(Entry(made, body=b"x" * 3000)).body == b""
 
 
 def test_a_refused_request_takes_the_bytes_of_its_body():

@@ -15,8 +15,8 @@ from ..config import Config
 from ..core.capability import capabilities
 from ..errors import UsageError
 from ..reach import codec_of
-from ..server.recording.recorder import Way, bare_url
 from ..server.run import model_here
+from ..server.ways import Way, bare_url
 
 __all__ = ["WayBack", "chosen", "way_back"]
 

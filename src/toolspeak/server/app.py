@@ -196,12 +196,12 @@ class App:
         finally:
             if exchange.left:  # whatever was begun
                 trip.status = GONE
+            # Tools that ran here are no time of ours either.
+            times = trip.times(exchange.waited + exchange.tooled)
             if self._recorder is not None:
-                self._recorder.add(entry_of(exchange, trip, began, self._recorder.number()))
+                self._recorder.add(entry_of(exchange, trip, times, began, self._recorder.number()))
             if exchange.record is not None:
-                # Tools that ran here are no time of ours either.
-                waited = exchange.waited + exchange.tooled
-                self.operation.requested(trip, exchange.record, waited, exchange.provider)
+                self.operation.requested(trip, exchange.record, times, exchange.provider)
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:

@@ -22,7 +22,6 @@ from ..core.strategy import Settings
 from ..core.turns.trace import Trace
 from ..errors import ToolspeakError
 from ..protocols.quoting import QuotingEncoder
-from ..reach import Reached
 from ..turn import all_events, error_after
 from ..turn_maker import MadeTurn
 from ..upstreams.seam import QUOTES
@@ -35,6 +34,7 @@ from .gateway import Gateway, Target
 from .ids import new_id
 from .limits import check_request, ignored_routing, read_object
 from .loop.told import telling
+from .ways import Way
 from .wishes import with_settings
 
 __all__ = ["KEEP_ALIVE_SECONDS", "Exchange", "Record"]
@@ -101,7 +101,7 @@ class Exchange:
         #: Who was asked, and for how many seconds they were waited for.
         self.provider = ""
         self.protocol = ""
-        self.way: Reached | None = None
+        self.way: Way | None = None
         self.settings: Settings | None = None
         self.waited = 0.0
         #: Seconds until the upstream's first token, those in which something was held back, and those of tools here.
@@ -141,7 +141,7 @@ class Exchange:
             if caller.admin:
                 target = with_settings(target, self._scope)
             self.tenant = target.tenant
-            self.way, self.settings = target.maker.reached, target.settings
+            self.way, self.settings = target.way, target.settings
             again = self._repeats.of(self._scope, target.maker.conversation, self.tenant, self.body)
             if again is None:
                 await self._understood(said, request, target, caller)

@@ -31,6 +31,7 @@ from .auth import NOBODY, Caller, Credential, Forbidden, Unauthorized, tenant_of
 from .limits import LimitedUpstream, Meter
 from .listing import Listing, ListingUpstream
 from .models import Catalogue, Place, UnknownModel
+from .ways import Way
 
 __all__ = ["PAGE", "Gateway", "Line", "Loop", "Target", "UnknownModel"]
 
@@ -49,6 +50,8 @@ class Target(msgspec.Struct, frozen=True):
 
     maker: TurnMaker
     settings: Settings
+    #: The same in words that may be kept.
+    way: Way
     #: Under what the memory of this caller's conversations is kept.
     tenant: str = ""
     #: Which of the server's own tools the request names; None: it says nothing about them.
@@ -174,7 +177,7 @@ class Gateway:
         self._listing = Listing()
         self._dialled: dict[str, Upstream] = {}
         self._forwarded: OrderedDict[tuple[str, ...], Upstream] = OrderedDict()
-        self._makers: OrderedDict[tuple[str, ...], tuple[TurnMaker, Settings]] = OrderedDict()
+        self._makers: OrderedDict[tuple[str, ...], tuple[TurnMaker, Settings, Way]] = OrderedDict()
         self._chains = {line.name: self._chain(line) for line in lines}
         self._lease = Lease()
 
@@ -221,8 +224,8 @@ class Gateway:
         whose = tenant_of(own) if own is not None else ""
         header = self._header(place, own, request) if own is not None else ""
         key = (place.upstream, place.model, whose, header)
-        maker, settings = _kept(self._makers, key, partial(self._make, place, own, header), _MOST_TARGETS)
-        return Target(maker, settings, caller.tenant or whose)
+        made = _kept(self._makers, key, partial(self._make, place, own, header), _MOST_TARGETS)
+        return Target(*made, caller.tenant or whose)
 
     async def make(self, target: Target, asked: Request, caller: Caller, seen: tuple[Note, ...] = ()) -> MadeTurn:
         """The turn that answers a request: with tools of the server's own, where the caller's key is for that."""
@@ -280,7 +283,7 @@ class Gateway:
         alike = request.protocol == self._lines[place.upstream].protocol
         return own.header if alike or own.whole else ""
 
-    def _make(self, place: Place, own: Credential | None, header: str) -> tuple[TurnMaker, Settings]:
+    def _make(self, place: Place, own: Credential | None, header: str) -> tuple[TurnMaker, Settings, Way]:
         line = self._lines[place.upstream]
         asked = [self._upstream(each, model, own, header) for each, model in self._chains[line.name]]
         upstream = asked[0] if len(asked) == 1 else Fallback(asked)
@@ -288,7 +291,7 @@ class Gateway:
         # Nobody's own key pays for a probe.
         probes = self._probes if own is None else None
         maker = TurnMaker(reached, self._known, self._memory, self._secret, probes=probes, alone=asked[0])
-        return maker, line.settings(place.model)
+        return maker, line.settings(place.model), Way.to(reached)
 
     def _upstream(self, line: Line, model: str, own: Credential | None, header: str) -> Upstream:
         if line.auth == "forward" and own is not None:

@@ -19,7 +19,7 @@ from .exchange import Record
 from .metrics import CONTENT_TYPE, Metrics, exposition, gauges_of_this_process
 from .numbers import Numbers, total
 from .routes import Route, shown
-from .trips import Trip
+from .trips import Times, Trip
 
 __all__ = ["PAGES", "Ending", "Operation", "Tracer"]
 
@@ -109,10 +109,9 @@ class Operation:
         if self._access_log and not trip.logged:  # a page, or a model request that was refused before it was one
             self._line(trip, {"route": name})
 
-    def requested(self, trip: Trip, record: Record, waited: float, provider: str) -> None:
-        """A model request was answered; `waited` is seconds for the upstream."""
-        whole, first = trip.seconds()
-        added = max(0.0, whole - waited - trip.stalled)
+    def requested(self, trip: Trip, record: Record, times: Times, provider: str) -> None:
+        """A model request was answered."""
+        whole, first, added = times
         self.metrics.requested(record, trip.status, whole, first, added)
         if self._tracer is not None:
             self._tracer.told(record, trip, provider)
@@ -129,7 +128,7 @@ class Operation:
         """Without the query, which may hold a key."""
         trip.logged = True
         scope = trip.scope
-        told = {"status": trip.status, "ms": round(trip.seconds()[0] * 1000, 3), **fields}
+        told = {"status": trip.status, "ms": round(trip.seconds() * 1000, 3), **fields}
         _access.info("%s %s", scope["method"], shown(scope["path"]), extra={"fields": told})
 
     # ---- pages

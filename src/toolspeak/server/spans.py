@@ -45,7 +45,7 @@ class Spans:
             extract(_carried(trip)),
             SpanKind.CLIENT,
             _attributes(record, trip, provider, model),
-            start_time=end - int(trip.seconds()[0] * 1e9),
+            start_time=end - int(trip.seconds() * 1e9),
         )
         if record.error:
             span.set_status(Status(StatusCode.ERROR))

@@ -10,12 +10,12 @@ import re
 import time
 from collections.abc import Awaitable, MutableMapping
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeAlias
 
 from .asgi import Scope, Send, header
 from .ids import new_id
 
-__all__ = ["CURRENT", "GONE", "STALLS", "Stalls", "Trip"]
+__all__ = ["CURRENT", "GONE", "STALLS", "Stalls", "Times", "Trip"]
 
 #: Where the server puts how long it has waited for the reader of an answer.
 STALLS = "toolspeak.stalls"
@@ -24,6 +24,9 @@ STALLS = "toolspeak.stalls"
 _SANE = re.compile(r"[A-Za-z0-9._:/+=-]{1,128}")
 #: What is written down for a client that left before it was answered.
 GONE = 499
+
+#: Seconds: until the last byte, until the first one, and those that we added.
+Times: TypeAlias = tuple[float, float, float]
 
 
 class Stalls:
@@ -88,10 +91,15 @@ class Trip:
         stalls: Stalls | None = self.scope.get(STALLS)
         return stalls.seconds if stalls is not None else 0.0
 
-    def seconds(self) -> tuple[float, float]:
-        """How long it has taken, and how long until its answer began."""
-        whole = time.perf_counter() - self.started
-        return whole, (self.began - self.started if self.began else whole)
+    def seconds(self) -> float:
+        """How long it has taken."""
+        return time.perf_counter() - self.started
+
+    def times(self, waited: float) -> Times:
+        """What it has taken, of which it has waited so long for others."""
+        whole = self.seconds()
+        first = self.began - self.started if self.began else whole
+        return whole, first, max(0.0, whole - waited - self.stalled)
 
 
 #: The trip that the current task is on.

@@ -8,22 +8,21 @@ gives `further`, which is handed every entry. Above: `app`, `page_api`. Below: t
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import cast
 
 import msgspec
 
-from ...config import Secret, shown_url
-from ...core.model import JSONValue, Note, Request, Tool
+from ...config import Secret
+from ...core.model import JSONValue, Note, Request, TextPart, Tool
 from ...core.strategy import Settings
 from ...core.turns.trace import Trace
-from ...reach import Reached
 from ..exchange import Exchange, Record
-from ..trips import Trip
+from ..trips import Times, Trip
+from ..ways import Way
 
-__all__ = ["Entry", "Recorder", "Way", "bare_url", "entry_of", "recalled", "size_of"]
+__all__ = ["Entry", "Recorder", "entry_of", "recalled", "size_of"]
 
 #: How many requests can be asked about afterwards.
 MOST_ENTRIES = 2000
@@ -32,6 +31,10 @@ MOST_ENTRIES = 2000
 MOST_BYTES, LARGEST_ENTRY = 32 * 1024 * 1024, 2 * 1024 * 1024
 #: What a value takes in memory beside its text, in bytes, about: texts of many small values take far less than these.
 _NODE = 100
+#: A message and its lists, and a text with the part that it is, as such values.
+_MESSAGE, _TEXT = 3, 2
+#: Values that hold no others.
+_PLAIN = frozenset({str, int, float, bool, type(None)})
 #: Texts of so few bytes hold too few values for that: to count them would take longer than all else here.
 _SMALL = 2048
 #: Notes of requests whose tools do not stand in their body.
@@ -43,32 +46,6 @@ _UNCHANGED: Mapping[str, JSONValue] = {}
 _SPARE = 64
 #: What is kept of the name of a model if an entry is too large.
 _LONGEST_NAME = 200
-
-
-class Way(msgspec.Struct, frozen=True, gc=False):
-    """Who was asked for a model: enough to ask there again, without a key. The first one, where others follow it."""
-
-    provider: str
-    base_url: str
-    protocol: str
-    model: str
-
-    @classmethod
-    def to(cls, reached: Reached) -> Way:
-        """The way to a model within reach. Nothing of the URL is kept that may be a key."""
-        return _way(reached.provider, reached.base_url, reached.protocol, reached.model)
-
-
-@lru_cache(256)
-def bare_url(url: str) -> str:
-    """A URL as it is compared and shown: no name and password, no query, no slash at the end."""
-    return shown_url(url.partition("#")[0].partition("?")[0]).rstrip("/")
-
-
-@lru_cache(256)
-def _way(provider: str, base_url: str, protocol: str, model: str) -> Way:
-    """Made once for each model, since every request has one."""
-    return Way(provider, bare_url(base_url), protocol, model)
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
@@ -116,11 +93,9 @@ def recalled(record: Record, request: Request | None) -> tuple[Tool, ...]:
     return request.tools if request is not None and is_told else ()
 
 
-def entry_of(exchange: Exchange, trip: Trip, began: float, number: int) -> Entry:
+def entry_of(exchange: Exchange, trip: Trip, times: Times, began: float, number: int) -> Entry:
     """What there is to keep of a request that was answered, or refused before there was anything to carry out."""
-    whole, first = trip.seconds()
-    waited, tooled, reached = exchange.waited, exchange.tooled, exchange.way
-    added = whole - waited - tooled - trip.stalled
+    whole, first, added = times
     record = exchange.record or _refused(exchange)
     # No name before a value, and as few calls as can be: this is most of what keeping a request costs.
     return Entry(
@@ -133,18 +108,18 @@ def entry_of(exchange: Exchange, trip: Trip, began: float, number: int) -> Entry
         trip.status,
         whole,
         first,
-        waited,
-        added if added > 0 else 0.0,
+        exchange.waited,
+        added,
         exchange.first_token,
         exchange.held,
-        tooled,
+        exchange.tooled,
         exchange.provider,
         exchange.protocol,
         exchange.secrets,
         "",
         _UNCHANGED,
         number,
-        Way.to(reached) if reached is not None else None,
+        exchange.way,
         exchange.settings,
         exchange.served,
     )
@@ -174,10 +149,31 @@ def _held_by(entry: Entry, most: int) -> int:
     attempts = entry.record.trace.attempts
     if not attempts:
         return 0
-    request = attempts[-1].request
     enough = most // _NODE + 1
-    asked = _nodes([request.messages, request.options.extra], enough) * len(attempts)  # each of them holds the request
-    return _NODE * (asked + _nodes([each.candidates for each in attempts], enough))
+    count = _asked(attempts[-1].request, enough) * len(attempts)  # each of them holds the request
+    for each in attempts:
+        if each.candidates:
+            count += _nodes([each.candidates], enough)
+    return _NODE * count
+
+
+def _asked(request: Request, most: int) -> int:
+    """How many values there are in the messages and further fields of a request.
+
+    Nearly all messages are texts: these are counted by their parts, since to look into them takes ten times as long.
+    """
+    count = 0
+    others: list[object] = [*request.options.extra.values()]
+    for message in request.messages:
+        count += _MESSAGE + _TEXT * len(message.parts)
+        others += message.calls
+        others += message.results
+        if message.extra:
+            others.append(message.extra)
+        for part in message.parts:
+            if type(part) is not TextPart or part.extra:
+                others.append(part)
+    return count + _nodes(others, most) if others else count
 
 
 def _nodes(stack: list[object], most: int) -> int:
@@ -186,16 +182,14 @@ def _nodes(stack: list[object], most: int) -> int:
     while stack and count < most:
         value = stack.pop()
         count += 1
-        if isinstance(value, str):
+        if type(value) in _PLAIN:
             continue
-        if isinstance(value, msgspec.Struct):
-            value = msgspec.structs.astuple(value)
-        if isinstance(value, tuple):
-            stack += filter(None, cast("tuple[object, ...]", value))  # of what is empty in ours there is one for all
-        elif isinstance(value, dict):
+        if isinstance(value, dict):
             stack += cast("dict[str, object]", value).values()
-        elif isinstance(value, list):
-            stack += cast("list[object]", value)
+        elif isinstance(value, list | tuple):
+            stack += cast("Sequence[object]", value)
+        elif isinstance(value, msgspec.Struct):
+            stack += filter(None, msgspec.structs.astuple(value))  # what is empty in ours is not counted
     return count
 
 
@@ -215,7 +209,8 @@ class Recorder:
     ) -> None:
         self._entries: OrderedDict[str, tuple[Entry, int]] = OrderedDict()
         self._running: dict[str, tuple[Exchange, float]] = {}
-        self._numbers = count(1)
+        #: Gives the number of the next entry.
+        self.number: Callable[[], int] = count(1).__next__
         self._bytes = 0
         self._most = most
         self._most_bytes = most_bytes
@@ -224,10 +219,6 @@ class Recorder:
 
     def __len__(self) -> int:
         return len(self._entries)
-
-    def number(self) -> int:
-        """The number of the next entry."""
-        return next(self._numbers)
 
     def begin(self, exchange: Exchange, began: float) -> None:
         """A request is under way from now on, until its entry is added."""

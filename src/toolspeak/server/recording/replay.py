@@ -25,7 +25,7 @@ from ..faces import face
 from ..gateway import Gateway
 from ..limits import check_request, read_object
 from ..wishes import changed_settings
-from .recorder import Entry, Way, recalled
+from .recorder import Entry, recalled
 
 __all__ = ["replayed"]
 
@@ -72,7 +72,7 @@ async def replayed(entry: Entry, gateway: Gateway, caller: Caller, wanted: Mappi
         entry.secrets,
         entry.record.id,
         {name: value for name, value in wanted.items() if value not in ("", None)},
-        way=Way.to(target.maker.reached),
+        way=target.way,
         settings=settings,
         served=entry.served,
     )
