@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -124,7 +125,23 @@ def test_those_that_come_while_others_are_written_go_together():
     keeper.close()
 
 
-@pytest.mark.parametrize(("raw", "together"), [("a", 32), ("x" * 100_000, 3), ("\ud800" * 100_000, 3)])
+def test_they_gather_for_as_long_as_others_are_written_and_the_rest_of_the_time(monkeypatch: pytest.MonkeyPatch):
+    now, taking = [0.0], [0.2, 2.0, 0.0]
+    naps: list[float] = []
+
+    def write(data: bytes) -> Heard:
+        now[0] += taking[len(naps) - 1]
+        return Heard(1)
+
+    monkeypatch.setattr(keeping, "time", SimpleNamespace(sleep=naps.append, monotonic=lambda: now[0]))
+    keeper = Keeper(write, tuple, gather=0.5)
+    for _ in taking:
+        keeper(entry_with("a"), 100)
+        assert keeper.settle(20)
+    assert naps == [0.5, pytest.approx(0.3), 0.0]
+
+
+@pytest.mark.parametrize(("raw", "together"), [("a", 64), ("x" * 100_000, 3), ("\ud800" * 100_000, 3)])
 def test_a_store_that_cannot_follow_loses_requests_and_says_so(
     raw: str, together: int, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):

@@ -33,7 +33,7 @@ _MOST_BYTES = 32 * 1024 * 1024
 _GATHER = 0.5
 #: Entries that are encoded at once, and the bytes of their texts from which on fewer are. Between two requests the
 #: processor has forgotten how to encode, so that one alone takes three times as long.
-_TOGETHER, _TOGETHER_BYTES = 32, 256 * 1024
+_TOGETHER, _TOGETHER_BYTES = 64, 256 * 1024
 #: Seconds until one that could not be started, or died, is tried again; and those for its last words at the end.
 _PAUSE, _LAST_WORDS = 5.0, 10.0
 
@@ -186,19 +186,22 @@ class Keeper:
         self.lost.tell()
 
     def _work(self) -> None:
+        took = 0.0
         while not self._closing or self._is_left():
             self._some.wait()
             if not self._closing:
-                time.sleep(self._gather)
+                time.sleep(max(0.0, self._gather - took))  # some have gathered while others were written
             # In this order: what comes in between is seen the next time.
             self._some.clear()
             self._told = False
-            while batch := self._taken():
+            began = time.monotonic()
+            if batch := self._taken():
                 try:
                     self._hand_over(batch)
                 except Exception:
                     _log.exception("a mistake of ours in recording")
                     self.lost.add(len(batch), "a mistake of ours")
+            took = time.monotonic() - began
             self._under_way = False
             with self._written:
                 self._written.notify_all()
