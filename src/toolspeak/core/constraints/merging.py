@@ -26,6 +26,8 @@ def types_of(body: JSONObject) -> list[str]:
 
 def merged(one: JSONObject, other: JSONObject, loosen: Callable[[str], None]) -> JSONObject:
     """Both schemas at once, as far as single keywords can say it; `loosen` is told of a keyword that cannot."""
+    if not one:
+        return other
     one, other = {**one, **_told(one, other)}, {**other, **_told(other, one)}
     made = dict(one)
     for key, value in other.items():

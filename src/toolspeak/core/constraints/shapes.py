@@ -267,8 +267,9 @@ class _Reader:
             return AnyValue()
         body, trail = self._flat(schema, place.where, place.trail)
         about = body.get("description")
-        place = msgspec.structs.replace(place, trail=trail, about=about if isinstance(about, str) else "")
-        again = max((trail.count(each) for each in frozenset(trail)), default=0)
+        about = about if isinstance(about, str) else ""
+        place = _Place(place.where, trail, place.depth, about, place.firm)
+        again = max(map(trail.count, trail), default=0)
         deep = again > self._levels or place.depth > MAX_NESTING
         if deep and self._exact and again > 1:
             self._ledger.add("recursion_narrowed", f"`{place.where}` is nested too deep; it is left out")
