@@ -39,8 +39,8 @@ test: $(STAMP) ## the whole suite, with complete branch coverage of core, dialec
 test-slow: $(STAMP) ## what takes too long for every day: 100,000 injections, 5,000 faulty exchanges, 200 schemas
 	@TOOLSPEAK_INJECTIONS=100000 $(BIN)/python -m pytest --no-header --no-cov -m slow tests/test_injection.py $(PYTEST_ARGS)
 	@TOOLSPEAK_CHAOS=5000 $(BIN)/python -m pytest --no-header --no-cov -k leaks tests/upstreams/test_chaos.py $(PYTEST_ARGS)
-	@TOOLSPEAK_SCHEMAS=200 $(BIN)/python -m pytest --no-header --no-cov -k every_demanded_call tests/upstreams/test_embedded.py $(PYTEST_ARGS)
-	@TOOLSPEAK_QUICK=1 $(BIN)/python -m pytest --no-header --no-cov -k eight_bits tests/upstreams/test_embedded.py $(PYTEST_ARGS)
+	@TOOLSPEAK_SCHEMAS=200 $(BIN)/python -m pytest --no-header --no-cov -k every_demanded_call tests/upstreams/embedded/test_upstream.py $(PYTEST_ARGS)
+	@TOOLSPEAK_QUICK=1 $(BIN)/python -m pytest --no-header --no-cov -k eight_bits tests/upstreams/embedded/test_upstream.py $(PYTEST_ARGS)
 
 test-api: $(STAMP) ## 8,000 requests made up from the proxy's description (installs schemathesis, takes half an hour)
 	@$(BIN)/python -c 'import schemathesis, openapi_spec_validator' 2>/dev/null || sh scripts/install-group $(VENV) api

@@ -142,7 +142,7 @@ def weights() -> Path:
     """The file of weights of the embedded model, fetched into the user's cache if it is not there."""
     # Not before: what is imported here is imported before anybody watches which lines run.
     from toolspeak.config import load
-    from toolspeak.upstreams.weights import DEFAULT, obtain
+    from toolspeak.upstreams.embedded.weights import DEFAULT, obtain
 
     config = load()
     return obtain(DEFAULT, config.cache_folder, config.environment())

@@ -14,14 +14,14 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.upstreams.test_hub import CONTENT, hub
+from tests.upstreams.embedded.test_hub import CONTENT, hub
 from toolspeak import locks
 from toolspeak.cli.first_run import advice, prepare
 from toolspeak.config import load
 from toolspeak.errors import ConfigError
 from toolspeak.server.run import model_here
-from toolspeak.upstreams import embedded, engine
-from toolspeak.upstreams.weights import WeightsError
+from toolspeak.upstreams.embedded import engine, upstream
+from toolspeak.upstreams.embedded.weights import WeightsError
 
 URL = "http://127.0.0.1:8788"
 
@@ -96,7 +96,7 @@ def test_a_first_start_says_what_it_does_and_which_engine_would_be_quicker(
 ):
     monkeypatch.setattr(engine, "is_quick", lambda: quick)
     monkeypatch.setattr(engine, "could_be_quick", lambda: could_be)
-    monkeypatch.setattr(embedded, "weights_of", lambda *given: tmp_path)
+    monkeypatch.setattr(upstream, "weights_of", lambda *given: tmp_path)
     prepare(load(env={"HOME": str(tmp_path)}, cwd=tmp_path), "")
     lines = capsys.readouterr().err.splitlines()
     assert [line[: len(begin)] for line, begin in zip(lines, said, strict=True)] == said

@@ -157,7 +157,7 @@ def _embedded(config: Config, url: str) -> str:
     """The model inside toolspeak, where nothing else is named and it is here: nothing is fetched to look at it."""
     if url or config.base_url:
         return ""
-    from .upstreams.weights import DEFAULT, kept
+    from .upstreams.embedded.weights import DEFAULT, kept
 
     if kept(DEFAULT, config.cache_folder) is None:
         hint = (

@@ -120,7 +120,7 @@ def _check(model: str, transport: str) -> None:
 
 def _embedded(model: str, config: Config) -> Reached:
     """The model that runs here; its weights are fetched with the first request, if nobody did before."""
-    from .upstreams.embedded import EmbeddedUpstream, recipe_for, weights_of
+    from .upstreams.embedded.upstream import EmbeddedUpstream, recipe_for, weights_of
 
     recipe = recipe_for(model, config.adapter, config.context)
     own = EmbeddedUpstream(recipe, lambda: weights_of(recipe, config.cache_folder, config.environment()))

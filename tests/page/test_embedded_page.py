@@ -11,7 +11,7 @@ import pytest
 
 from tests.served import served_as_it_comes
 from toolspeak.server.door import doors
-from toolspeak.upstreams.weights import DEFAULT
+from toolspeak.upstreams.embedded.weights import DEFAULT
 
 pytestmark = [pytest.mark.system("browser"), pytest.mark.requirement("H1", "H2")]
 

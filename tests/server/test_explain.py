@@ -250,7 +250,7 @@ RUNS_HERE = {"provider": "embedded", "base_url": "", "protocol": "openai_chat"}
 def test_the_model_that_runs_here_is_asked_where_it_was_or_is_named(
     recorded: str, settings: dict[str, str], model: str, expected: str | None
 ):
-    from toolspeak.upstreams.embedded import recipe_for
+    from toolspeak.upstreams.embedded.upstream import recipe_for
 
     name = recipe_for("").name if recorded == "default" else recorded
     config = load(settings)

@@ -59,7 +59,7 @@ def way_back(config: Config, recorded: Any, upstream: str, model: str) -> WayBac
 
 def chosen(config: Config, model: str) -> WayBack | None:
     """A model whose name says where it is: an alias, `upstream:model`, `provider:model`, or one that runs here."""
-    from ..upstreams.hub import runs_here
+    from ..upstreams.embedded.hub import runs_here
 
     head = model.partition(":")[0] if ":" in model else ""
     if model in config.aliases() or (head and head in config.upstream_names()):
@@ -91,7 +91,7 @@ def _same(way: Way, provider: str, base_url: str, protocol: str) -> bool:
 
 def _embedded(config: Config, model: str) -> WayBack | None:
     """The model that runs here, by the name that it was loaded by."""
-    from ..upstreams.embedded import recipe_for
+    from ..upstreams.embedded.upstream import recipe_for
 
     if config.base_url:
         return None

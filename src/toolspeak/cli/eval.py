@@ -268,7 +268,7 @@ def _is_here(asked: _Asked, model: str) -> bool:
 
 def _named(asked: _Asked, config: Config) -> str:
     """The model with its provider; one that can only run here needs none."""
-    from ..upstreams.hub import runs_here
+    from ..upstreams.embedded.hub import runs_here
 
     model = asked.model or config.model
     if not model:
@@ -321,7 +321,7 @@ def _settings(asked: _Asked, model: str, config: Config, suite: Suite) -> dict[S
 
 def _adapter(config: Config, model: str) -> str:
     """An adapter by its name and the beginning of its hash: answers with another one must not be mixed."""
-    from ..upstreams.embedded import recipe_for
+    from ..upstreams.embedded.upstream import recipe_for
 
     used = recipe_for(model, config.adapter).adapter
     if not used:

@@ -1,6 +1,6 @@
 """What a first run needs and shows: the weights of the embedded model with a progress bar, and commands to try.
 
-Above: `serve`. Below: `upstreams.weights`, `upstreams.embedded`. Progress and advice go to stderr.
+Above: `serve`. Below: `upstreams.embedded.weights`, `upstreams.embedded`. Progress and advice go to stderr.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ..config import Config
 from ..errors import ConfigError
 
 if TYPE_CHECKING:
-    from ..upstreams.embedded_child import Recipe
-    from ..upstreams.weights import Progress
+    from ..upstreams.embedded.child import Recipe
+    from ..upstreams.embedded.weights import Progress
 
 __all__ = ["advice", "prepare"]
 
@@ -63,9 +63,9 @@ def prepare(config: Config, model: str) -> str:
         ConfigError: the runtime is not installed, or a file is no model.
         WeightsError: the weights cannot be had.
     """
-    from ..upstreams.embedded import is_gguf, kept_weights, need_runtime, recipe_for, weights_of
-    from ..upstreams.engine import could_be_quick, is_quick
-    from ..upstreams.weights import Follower
+    from ..upstreams.embedded.engine import could_be_quick, is_quick
+    from ..upstreams.embedded.upstream import is_gguf, kept_weights, need_runtime, recipe_for, weights_of
+    from ..upstreams.embedded.weights import Follower
 
     need_runtime()
     recipe = recipe_for(model, config.adapter, config.context)
@@ -83,8 +83,8 @@ def prepare(config: Config, model: str) -> str:
 
 def _doing(recipe: Recipe) -> str:
     """What is done about weights that are not there."""
-    from ..upstreams.engine import is_quick
-    from ..upstreams.weights import DEFAULT
+    from ..upstreams.embedded.engine import is_quick
+    from ..upstreams.embedded.weights import DEFAULT
 
     if recipe.hub:
         return f"fetching the weights of {recipe.name}"

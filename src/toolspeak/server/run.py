@@ -105,7 +105,7 @@ def _named(config: Config, upstream: str, model: str) -> str:
     elsewhere = upstream or config.base_url
     name = model or config.model or ("openai:" if elsewhere else "embedded:")
     if not elsewhere and not name.startswith("embedded:"):
-        from ..upstreams.hub import runs_here  # with all that fetches files
+        from ..upstreams.embedded.hub import runs_here  # with all that fetches files
 
         name = f"embedded:{name}" if runs_here(name) else name
     return name if ":" in name else f"openai:{name}"

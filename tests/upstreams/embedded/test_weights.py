@@ -17,9 +17,18 @@ from typing import NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from tests.upstreams.test_eight_bits import VALUES, file_of
+from tests.upstreams.embedded.test_eight_bits import VALUES, file_of
 from toolspeak import locks
-from toolspeak.upstreams.weights import DEFAULT, NOBODY, Follower, Weights, WeightsError, kept, obtain, obtain_quick
+from toolspeak.upstreams.embedded.weights import (
+    DEFAULT,
+    NOBODY,
+    Follower,
+    Weights,
+    WeightsError,
+    kept,
+    obtain,
+    obtain_quick,
+)
 from toolspeak.upstreams.wheels import Order, Unreachable
 
 CONTENT = b"GGUF" + bytes(range(256)) * 40

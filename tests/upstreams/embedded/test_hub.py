@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from toolspeak import locks
-from toolspeak.upstreams.hub import HubName, kept, named, obtain, runs_here
-from toolspeak.upstreams.weights import Follower, WeightsError
+from toolspeak.upstreams.embedded.hub import HubName, kept, named, obtain, runs_here
+from toolspeak.upstreams.embedded.weights import Follower, WeightsError
 
 CONTENT = b"GGUF" + bytes(range(256)) * 64
 MODEL = HubName("owner", "small-GGUF", quant="Q4_K_M")

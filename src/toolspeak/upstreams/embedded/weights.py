@@ -19,9 +19,9 @@ from typing import BinaryIO, NamedTuple, TypeAlias
 
 import msgspec
 
-from ..errors import ToolspeakError
+from ...errors import ToolspeakError
+from ..wheels import WAYS, Order, Unreachable, Way, coming_into, parts_folder, work_folder
 from .eight_bits import NotConvertible, convert
-from .wheels import WAYS, Order, Unreachable, Way, coming_into, parts_folder, work_folder
 
 __all__ = [
     "DEFAULT",

@@ -23,9 +23,10 @@ from toolspeak.config import load
 from toolspeak.core.events import Finish, TextDelta
 from toolspeak.core.model import Message, Options, Request, TextPart
 from toolspeak.errors import ConfigError, ToolChoiceError, UpstreamError, UsageError
-from toolspeak.upstreams import engine
-from toolspeak.upstreams import weights as weights_module
-from toolspeak.upstreams.embedded import (
+from toolspeak.upstreams.embedded import engine
+from toolspeak.upstreams.embedded import weights as weights_module
+from toolspeak.upstreams.embedded.child import Recipe
+from toolspeak.upstreams.embedded.upstream import (
     ADAPTER,
     CONTROL,
     EmbeddedUpstream,
@@ -36,8 +37,7 @@ from toolspeak.upstreams.embedded import (
     threads_for,
     weights_of,
 )
-from toolspeak.upstreams.embedded_child import Recipe
-from toolspeak.upstreams.weights import DEFAULT, QUICK, obtain_quick
+from toolspeak.upstreams.embedded.weights import DEFAULT, QUICK, obtain_quick
 
 #: How many generated schemas are tried; `make test-slow` tries more.
 SCHEMAS = int(os.environ.get("TOOLSPEAK_SCHEMAS", "20"))

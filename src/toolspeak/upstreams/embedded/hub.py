@@ -21,8 +21,8 @@ from pathlib import Path
 
 import msgspec
 
+from ..wheels import SameHost, download, parts_folder, size_of
 from .weights import NOBODY, Follower, WeightsError
-from .wheels import SameHost, download, parts_folder, size_of
 
 __all__ = ["PREFIX", "HubName", "kept", "named", "obtain", "runs_here"]
 

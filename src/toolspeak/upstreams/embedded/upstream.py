@@ -1,6 +1,6 @@
 """The embedded model as an upstream: a small model that runs here, so that everything works without key or account.
 
-The model runs in a process of its own (`embedded_child`), started with the first request and again if it died; it is
+The model runs in a process of its own (`child`), started with the first request and again if it died; it is
 spoken to over loopback like any other service. Above: the client and the server, by the seam. Below: `weights`,
 `engine`, `http`. Nothing here prints: who wants to see the weights come fetches them first, with `weights.obtain`.
 """
@@ -19,14 +19,14 @@ from pathlib import Path
 
 import msgspec
 
-from ..core.model import JSONObject, JSONValue, Options, Request
-from ..errors import ConfigError, UpstreamError, UsageError
+from ...core.model import JSONObject, JSONValue, Options, Request
+from ...errors import ConfigError, UpstreamError, UsageError
+from ..connection import Timeouts
+from ..http import HttpUpstream
+from ..seam import Batches, shorten
 from . import engine, hub, weights
-from .connection import Timeouts
-from .embedded_child import Ready, Recipe
-from .http import HttpUpstream
+from .child import Ready, Recipe
 from .hub import named
-from .seam import Batches, shorten
 from .weights import DEFAULT, NOBODY, QUICK, Follower
 
 __all__ = [
@@ -56,9 +56,9 @@ _MOST_THREADS = 8
 #: Two answers at once, so that a short one need not wait for a long one.
 _PARALLEL = 2
 _MAGIC = b"GGUF"
-_CHILD = "toolspeak.upstreams.embedded_child"
+_CHILD = "toolspeak.upstreams.embedded.child"
 #: Teaches the default model to call tools; 10 MB, so it comes with the package. How it was made: `training/README.md`.
-ADAPTER = Path(__file__).parent.parent / "adapters" / "smollm2-135m-tools.gguf"
+ADAPTER = Path(__file__).parents[2] / "adapters" / "smollm2-135m-tools.gguf"
 #: In place of an adapter's file: the model as it is.
 NO_ADAPTER = "none"
 #: The token `]` of the default model, by which a list of calls ends before it has begun, and how much less likely it is

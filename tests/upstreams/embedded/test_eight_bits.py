@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolspeak.upstreams.eight_bits import NotConvertible, convert
+from toolspeak.upstreams.embedded.eight_bits import NotConvertible, convert
 
 F32, Q4_1, Q8_0 = 0, 3, 8
 #: Kinds of values beside the weights: a number of 4 bytes, a text, a list.

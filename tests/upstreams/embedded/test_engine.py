@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from toolspeak.upstreams import engine
-from toolspeak.upstreams.engine import could_be_quick, is_quick, multiplies_bytes
+from toolspeak.upstreams.embedded import engine
+from toolspeak.upstreams.embedded.engine import could_be_quick, is_quick, multiplies_bytes
 
 
 @pytest.fixture(autouse=True)
