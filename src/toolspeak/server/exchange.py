@@ -222,8 +222,10 @@ class Exchange:
                 raise
         finally:
             soon.cancel()
-            if self._watcher is not None:
-                self._watcher.cancel()
+            # Not kept: how it was ended leads back here, and a ring of a large answer would stay for long.
+            watcher, self._watcher = self._watcher, None
+            if watcher is not None:
+                watcher.cancel()
             self._keep(made, request)
 
     def _watch_over(self, loop: asyncio.AbstractEventLoop, task: asyncio.Task[None], made: MadeTurn) -> None:
