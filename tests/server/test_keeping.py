@@ -30,17 +30,17 @@ from toolspeak.server.recording.shown import whole
 from toolspeak.store import open_recordings
 
 
-def one_batch(data: bytes) -> Batch:
-    (batch,) = batches(io.BytesIO(data))
+def one_batch(data: list[bytes]) -> Batch:
+    (batch,) = batches(io.BytesIO(b"".join(data)))
     return batch
 
 
-def written_to(kept: list[Any]) -> Callable[[bytes], Heard]:
+def written_to(kept: list[Any]) -> Callable[[list[bytes]], Heard]:
     """What writes batches into a list, in this process."""
     return lambda data: worked(one_batch(data), lambda rows: kept.extend(told for _, _, told in rows))
 
 
-def packed(*entries: Entry) -> bytes:
+def packed(*entries: Entry) -> list[bytes]:
     batch = Packed()
     batch.add(list(entries))
     return batch.whole([])
@@ -108,7 +108,7 @@ def test_those_that_come_while_others_are_written_go_together():
     entered, goes_on = threading.Event(), threading.Event()
     sizes: list[int] = []
 
-    def write(data: bytes) -> Heard:
+    def write(data: list[bytes]) -> Heard:
         sizes.append(len(one_batch(data).entries))
         entered.set()
         goes_on.wait(20)
@@ -129,7 +129,7 @@ def test_they_gather_for_as_long_as_others_are_written_and_the_rest_of_the_time(
     now, taking = [0.0], [0.2, 2.0, 0.0]
     naps: list[float] = []
 
-    def write(data: bytes) -> Heard:
+    def write(data: list[bytes]) -> Heard:
         now[0] += taking[len(naps) - 1]
         return Heard(1)
 
@@ -166,7 +166,7 @@ def test_a_scribe_that_is_gone_is_not_tried_at_once_and_all_that_is_lost_is_told
 ):
     tries: list[int] = []
 
-    def write(data: bytes) -> Heard:
+    def write(data: list[bytes]) -> Heard:
         tries.append(1)
         raise ScribeGone("it has ended")
 
@@ -255,7 +255,7 @@ def test_a_store_that_refuses_is_told_of():
 
 def test_it_writes_to_the_end_of_its_input_and_half_a_frame_is_none(tmp_path: Path):
     url = f"sqlite:///{tmp_path}/store.db"
-    batch = packed(*(entry_with("a", each) for each in "xyz"))
+    batch = b"".join(packed(*(entry_with("a", each) for each in "xyz")))
     opening = sized(msgspec.msgpack.encode(Opening(url)))
     said = io.BytesIO()
     main(io.BytesIO(opening + batch + batch[:-1]), said)
@@ -319,7 +319,7 @@ def test_one_that_hangs_does_not_keep_the_server_from_ending(tmp_path: Path, mon
     assert process is not None
     process.send_signal(signal.SIGSTOP)
 
-    def write(data: bytes) -> Heard:
+    def write(data: list[bytes]) -> Heard:
         waits.set()
         return scribe.write(data)
 

@@ -55,7 +55,7 @@ class Subprocess:
         #: Held by whoever uses its pipes: they have locks of their own, which nobody can wait for within a time.
         self._pipes = threading.Lock()
 
-    def write(self, batch: bytes) -> Heard:
+    def write(self, batch: list[bytes]) -> Heard:
         """What it says of a batch, once that is written.
 
         Raises:
@@ -65,7 +65,7 @@ class Subprocess:
             with self._pipes:
                 process = self._running()
                 assert process.stdin is not None and process.stdout is not None
-                process.stdin.write(batch)
+                process.stdin.writelines(batch)
                 process.stdin.flush()
                 return msgspec.json.decode(process.stdout.readline(), type=Heard)
         except (OSError, msgspec.DecodeError) as error:
@@ -113,7 +113,7 @@ class Keeper:
 
     def __init__(
         self,
-        write: Callable[[bytes], Heard],
+        write: Callable[[list[bytes]], Heard],
         secrets: Callable[[], Iterable[Secret]],
         end: Callable[[], None] = lambda: None,
         gather: float = _GATHER,

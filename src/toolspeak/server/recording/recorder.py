@@ -48,8 +48,11 @@ _SPARE = 64
 _LONGEST_NAME = 200
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False):
-    """One request and its answer. Nothing in it leads back to it: whoever collects garbage need not look at it."""
+class Entry(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """One request and its answer. Nothing in it leads back to it: whoever collects garbage need not look at it.
+
+    It is handed over without the names of its fields, to a process of the same version.
+    """
 
     record: Record
     tenant: str = ""
