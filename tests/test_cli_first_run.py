@@ -60,6 +60,43 @@ def test_three_commands_are_shown_that_can_be_typed_as_they_are(
 
 
 @pytest.mark.requirement("H1")
+@pytest.mark.parametrize("on_the_path", [True, False])
+def test_programs_are_shown_by_their_place_unless_their_names_lead_there(
+    on_the_path: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    for name in ("python", "toolspeak"):
+        (tmp_path / name).touch(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python3"))
+    monkeypatch.setenv("PATH", str(tmp_path) if on_the_path else "/nowhere")
+    advice(URL, "small")
+    _, sdk, chat = commands(capsys.readouterr().err)
+    place = "" if on_the_path else f"{tmp_path}/"
+    assert (sdk[2], chat[0]) == (f"{place}python", f"{place}toolspeak")
+
+
+@pytest.mark.parametrize("model", ["", "a.gguf"])
+def test_a_file_that_is_no_adapter_is_told_before_anything_listens(model: str, tmp_path: Path):
+    other, weights = tmp_path / "a.txt", tmp_path / "a.gguf"
+    other.write_text("no adapter", encoding="utf-8")
+    weights.write_bytes(b"GGUF")
+    config = load({"adapter": str(other)}, env={"HOME": str(tmp_path)}, cwd=tmp_path)
+    with pytest.raises(ConfigError, match="is no adapter"):
+        prepare(config, str(weights) if model else "")
+
+
+def test_weights_that_may_not_be_read_are_told_and_no_mistake_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    file = tmp_path / "a.gguf"
+    file.write_bytes(b"GGUF")
+
+    def refuse(*given: object) -> object:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)  # whoever runs tests as root may read all
+    with pytest.raises(ConfigError, match="cannot be read: Permission denied"):
+        upstream.is_gguf(file)
+
+
+@pytest.mark.requirement("H1")
 def test_a_model_of_the_hub_is_fetched_before_anything_listens(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     with hub("small-Q4_K_M.gguf") as server:
         environment = {"HOME": str(tmp_path), **server.environment()}
@@ -146,6 +183,7 @@ def test_a_file_that_is_no_model_is_told_before_anything_listens(tmp_path: Path)
     [
         ("", "", ""),
         ("embedded:", "", ""),
+        ("embedded", "", ""),
         ("model.gguf", "", "model.gguf"),
         ("hf:owner/name/file.gguf", "", "hf:owner/name/file.gguf"),
         ("owner/name:Q4_K_M", "", "owner/name:Q4_K_M"),

@@ -1,15 +1,17 @@
 """What a first run needs and shows: the weights of the embedded model with a progress bar, and commands to try.
 
-Above: `serve`. Below: `upstreams.embedded.weights`, `upstreams.embedded`. Progress and advice go to stderr.
+Above: `serve`. Below: `upstreams.embedded`. Progress and advice go to stderr.
 """
 
 from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -29,11 +31,11 @@ Try it, in another terminal:
 
   curl {url}/v1/chat/completions -H 'content-type: application/json' -d {body}
 
-  OPENAI_BASE_URL={url}/v1 OPENAI_API_KEY=any python -c {code}
+  OPENAI_BASE_URL={url}/v1 OPENAI_API_KEY=any {python} -c {code}
 
-  toolspeak chat --upstream {url}/v1 --model {model} --mode off
+  {toolspeak} chat --upstream {url}/v1 --model {model} --mode off
 
-The settings for Claude Code, codex, gemini-cli and others: toolspeak env --url {url}
+The settings for Claude Code, codex, gemini-cli and others: {toolspeak} env --url {url}
 """
 #: `{model}` is the name of a model, as JSON and Python write a text.
 _BODY = """{{"model": {model},
@@ -53,14 +55,21 @@ def advice(url: str, model: str) -> None:
     """Print three commands that work against the server at `url`, whatever a file of weights is called."""
     text = json.dumps(model, ensure_ascii=False)
     parts = {"url": url, "model": f"openai:{model}", "body": _BODY.format(model=text), "code": _CODE.format(model=text)}
+    parts |= {name: _called(name) for name in ("python", "toolspeak")}
     click.echo(_ADVICE.format_map({name: shlex.quote(part) for name, part in parts.items()}), err=True)
+
+
+def _called(name: str) -> str:
+    """How a program beside this Python is called: by its name, where that leads to it, or by its place."""
+    own, found = Path(sys.executable).with_name(name), shutil.which(name)
+    return name if not own.exists() or (found is not None and Path(found).absolute() == own) else str(own)
 
 
 def prepare(config: Config, model: str) -> str:
     """See to it that an embedded model can run: its runtime is there, its weights are here. Says what it is called.
 
     Raises:
-        ConfigError: the runtime is not installed, or a file is no model.
+        ConfigError: the runtime is not installed, or a file is no model or no adapter.
         WeightsError: the weights cannot be had.
     """
     from ..upstreams.embedded.engine import could_be_quick, is_quick
@@ -69,6 +78,8 @@ def prepare(config: Config, model: str) -> str:
 
     need_runtime()
     recipe = recipe_for(model, config.adapter, config.context)
+    if recipe.adapter and not is_gguf(Path(recipe.adapter)):
+        raise ConfigError(f"`{recipe.adapter}` is no adapter", hint="it must be a GGUF file; was it fetched whole?")
     kept = kept_weights(recipe, config.cache_folder)
     if kept is None:
         click.echo(f"{_doing(recipe)}, once, into {config.cache_folder}", err=True)

@@ -104,6 +104,8 @@ def _named(config: Config, upstream: str, model: str) -> str:
     """The model that is meant where there is one upstream, with its provider; nothing said: the one that runs here."""
     elsewhere = upstream or config.base_url
     name = model or config.model or ("openai:" if elsewhere else "embedded:")
+    if name == "embedded" and not elsewhere:
+        return "embedded:"  # who forgets a colon asks nobody else
     if not elsewhere and not name.startswith("embedded:"):
         from ..upstreams.embedded.hub import runs_here  # with all that fetches files
 

@@ -134,9 +134,18 @@ def recipe_for(model: str, adapter: str = "", context: int = 0) -> Recipe:
 
 
 def is_gguf(file: Path) -> bool:
-    """Whether a file begins as files of weights do; whether it is whole shows when it is loaded."""
-    with file.open("rb") as content:
-        return content.read(len(_MAGIC)) == _MAGIC
+    """Whether a file begins as files of weights do; whether it is whole shows when it is loaded.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
+    try:
+        with file.open("rb") as content:
+            return content.read(len(_MAGIC)) == _MAGIC
+    except OSError as error:
+        raise ConfigError(
+            f"`{file}` cannot be read: {error.strerror}", hint="whose is it, and who may read it?"
+        ) from None
 
 
 def kept_weights(recipe: Recipe, cache: Path) -> Path | None:
