@@ -400,8 +400,8 @@ def test_every_demanded_call_fits_its_schema(record_testsuite_property: Callable
     with ts.Client("embedded:") as client:
         ends = [(demanded(client, number, parameters), parameters) for number, parameters in enumerate(drawn(SCHEMAS))]
     # No grammar ends a string without a bound for a model that does not, or keeps two free keys from being alike; what
-    # has neither always fits.
+    # has neither always fits. That is rare: the few of every test may have one, and the many of `make test-slow` none.
     others = [(code, parameters) for code, parameters in ends if code]
     record_testsuite_property("demanded_calls_that_are_none", [code for code, _ in others])
     assert all(code in may_fail(parameters) for code, parameters in others), others
-    assert len(others) <= SCHEMAS // 20, others
+    assert len(others) <= (1 if SCHEMAS <= 20 else 0), others
