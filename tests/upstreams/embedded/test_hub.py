@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import shutil
@@ -369,3 +370,15 @@ def test_a_folder_that_cannot_be_is_told(tmp_path: Path):
     (tmp_path / "hub").write_text("a file")
     with hub("small-Q4_K_M.gguf") as server, pytest.raises(WeightsError, match="cannot be kept"):
         obtain(MODEL, tmp_path, server.environment())
+
+
+def test_a_folder_that_may_not_be_read_is_told_before_the_hub_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def refused(path: Path) -> bytes:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    with hub("small-Q4_K_M.gguf") as server:
+        monkeypatch.setattr(Path, "read_bytes", refused)  # by hand: who is root may read everything
+        with pytest.raises(WeightsError, match=r"cannot be read from .*: Permission denied") as caught:
+            obtain(MODEL, tmp_path, server.environment())
+        assert server.asked == []
+    assert "XDG_CACHE_HOME" in caught.value.hint

