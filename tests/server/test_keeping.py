@@ -22,9 +22,10 @@ from toolspeak.core.turns.trace import AttemptTrace, Trace
 from toolspeak.errors import StoreError
 from toolspeak.server.exchange import Record
 from toolspeak.server.recording import keeping
+from toolspeak.server.recording.entries import Entry, recalled, size_of
 from toolspeak.server.recording.keeping import Keeper, ScribeGone, Subprocess, recorder_from
 from toolspeak.server.recording.losses import Losses
-from toolspeak.server.recording.recorder import Entry, Recorder, recalled, size_of
+from toolspeak.server.recording.recorder import Recorder
 from toolspeak.server.recording.scribe import Batch, Heard, Opening, Packed, batches, main, sized, worked
 from toolspeak.server.recording.shown import whole
 from toolspeak.store import open_recordings

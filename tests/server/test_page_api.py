@@ -24,8 +24,9 @@ from toolspeak.server.door import Door, close_door, doors, open_door
 from toolspeak.server.exchange import Record
 from toolspeak.server.guard import Guard
 from toolspeak.server.numbers import Numbers
+from toolspeak.server.recording.entries import Entry
 from toolspeak.server.recording.keeping import Keeper
-from toolspeak.server.recording.recorder import Entry, Recorder
+from toolspeak.server.recording.recorder import Recorder
 from toolspeak.server.recording.series import Series
 from toolspeak.server.recording.shown import line as shown_line
 from toolspeak.server.wishes import changed_settings

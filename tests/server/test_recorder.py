@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from tests.server.asgi import HELLO, Parrot, ask, gateway, line, run
 from toolspeak.core.events import Candidate
@@ -26,7 +27,9 @@ from toolspeak.core.turns.trace import AttemptTrace, Trace
 from toolspeak.server.app import App
 from toolspeak.server.exchange import Record
 from toolspeak.server.recording import recorder as recording
-from toolspeak.server.recording.recorder import Entry, Recorder
+from toolspeak.server.recording import shown
+from toolspeak.server.recording.entries import Entry, unpacked
+from toolspeak.server.recording.recorder import Recorder
 
 LARGEST = 2 * 1024 * 1024
 
@@ -36,6 +39,13 @@ def record(name: str, answers: tuple[str, ...] = ("Hello.",)) -> Record:
     judged = (Candidate("f", "text", "unknown_tool", arguments={"a": "text"}),)
     attempts = tuple(AttemptTrace("inline", request, raw, "", judged, (), "stop", Usage()) for raw in answers)
     return Record(name, "openai_chat", "m", "inline", 1, (), "", Trace("inline", "rule", "why", attempts), (Note("n"),))
+
+
+def with_request(given: Entry, request: Request, found: int = 1) -> Entry:
+    """An entry whose one answer was asked for by this request, and held so many candidates."""
+    (attempt,) = given.record.trace.attempts
+    changed = replace(attempt, request=request, candidates=attempt.candidates * found)
+    return replace(given, record=replace(given.record, trace=replace(given.record.trace, attempts=(changed,))))
 
 
 NUMBERS = count(1)
@@ -84,13 +94,9 @@ def only_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_many_small_values_take_more_than_their_texts(messages: int, extra: Any, found: int, shortened: bool):
-    made = record("a")
-    (attempt,) = made.trace.attempts
     said = (Message("user", (TextPart("a"),)),) * messages
     asked = Request("m", said, options=Options(extra=extra))
-    changed = msgspec.structs.replace(attempt, request=asked, candidates=attempt.candidates * found)
-    made = msgspec.structs.replace(made, trace=msgspec.structs.replace(made.trace, attempts=(changed,)))
-    kept = Recorder().add(Entry(made, body=b"x" * 3000))
+    kept = Recorder().add(with_request(Entry(record("a"), body=b"x" * 3000), asked, found))
     assert (kept.body == b"") is shortened
 
 
@@ -112,16 +118,13 @@ MANY: Any = {str(each): [] for each in range(30_000)}
     ],
 )
 def test_they_are_counted_wherever_in_a_message_they_stand(message: Message):
-    made = record("a")
-    (attempt,) = made.trace.attempts
-    changed = msgspec.structs.replace(attempt, request=Request("m", (message,)))
-    made = msgspec.structs.replace(made, trace=msgspec.structs.replace(made.trace, attempts=(changed,)))
-    assert Recorder().add(Entry(made, body=b"x" * 3000)).body == b""
+    given = with_request(Entry(record("a"), body=b"x" * 3000), Request("m", (message,)))
+    assert Recorder().add(given).body == b""
 
 
 def test_a_refused_request_takes_the_bytes_of_its_body():
     recorder = Recorder(most_bytes=50)
-    bare = msgspec.structs.replace(record("bare"), trace=Trace("", "", ""))
+    bare = replace(record("bare"), trace=Trace("", "", ""))
     recorder.add(Entry(bare, body=b"x" * 40, number=next(NUMBERS)))
     recorder.add(entry("b", 10))
     assert names(recorder) == ["b"]
@@ -143,12 +146,48 @@ def test_one_that_is_too_large_is_kept_without_its_texts_and_says_so():
     recorder = Recorder()
     small = recorder.add(entry("small", LARGEST - len("Hello.")))
     large = recorder.add(entry("large", LARGEST))
-    assert small.record == record("small")
+    assert unpacked(small).record == record("small")
     assert [note.code for note in large.record.notes] == ["n", "record_shortened"]
     assert "2097158 bytes" in large.record.notes[-1].detail
     (attempt,) = large.record.trace.attempts
     assert attempt == AttemptTrace("inline", Request("m", ()), "", "", (), (), "stop", Usage())
-    assert (large.body, large.recalled) == (b"", ())
+    assert (large.body, large.recalled, large.messages) == (b"", (), b"")
+
+
+LARGE = b'{"model":"m","messages":[]}'.ljust(20_000)
+
+
+def test_messages_of_a_large_request_are_kept_in_one_piece_and_shown_as_they_were():
+    given = replace(entry("a", 0, ("x", "y")), body=LARGE)
+    kept = Recorder().add(given)
+    assert [each.request.messages for each in kept.record.trace.attempts] == [(), ()]
+    assert kept.messages
+    assert unpacked(kept) == given
+    assert shown.whole(kept) == shown.whole(given)
+    assert shown.line(kept) == shown.line(given)
+
+
+@pytest.mark.parametrize("value", ["half \ud800 of a pair", 2**70])
+def test_messages_that_cannot_be_encoded_are_kept_as_they_are(value: Any):
+    given = with_request(Entry(record("a"), body=LARGE), Request("m", (Message("user", extra={"a": value}),)))
+    assert Recorder().add(given) is given
+
+
+def test_a_refused_request_has_no_messages():
+    bare = Entry(replace(record("bare"), trace=Trace("", "", "")), body=LARGE)
+    assert unpacked(Recorder().add(bare)) == bare
+
+
+@pytest.mark.requirement("R-T11")
+def test_a_large_request_takes_the_bytes_of_what_was_sent_if_that_is_more_than_what_came():
+    said = (Message("user", (TextPart("x" * 50_000),)),)
+    given = with_request(Entry(record("a"), body=LARGE, number=next(NUMBERS)), Request("m", said))
+    recorder = Recorder(most_bytes=60_000)
+    recorder.add(given)
+    recorder.add(entry("b", 1000))
+    assert names(recorder) == ["b", "a"]
+    recorder.add(entry("c", 10_000))
+    assert names(recorder) == ["c", "b"]
 
 
 def test_whoever_keeps_more_is_handed_every_entry_whole():
@@ -171,9 +210,9 @@ def test_large_requests_and_large_answers_are_told_of_without_their_texts():
         app = App(gateway(line("one", Parrot(text))))
         answer = run(ask(app, "POST", "/v1/chat/completions", {}, body))
         identifier = msgspec.json.decode(answer.header("x-toolspeak"))["id"]
-        shown = run(ask(app, "GET", f"/toolspeak/requests/{identifier}"))
-        told.append((answer.status, b"record_shortened" in shown.body))
-        assert len(shown.body) < 10_000
+        answered = run(ask(app, "GET", f"/toolspeak/requests/{identifier}"))
+        told.append((answer.status, b"record_shortened" in answered.body))
+        assert len(answered.body) < 10_000
     assert told == [(200, True), (200, True), (200, False)]
 
 

@@ -103,7 +103,7 @@ def _here(config: Config, told: dict[str, Any], wanted: dict[str, str], upstream
     from ..core.turns.trace import Trace
     from ..server.auth import Caller
     from ..server.exchange import Record
-    from ..server.recording.recorder import Entry
+    from ..server.recording.entries import Entry
     from ..server.recording.replay import replayed
     from ..server.recording.shown import whole
     from ..server.run import gateway_from, secrets_of

@@ -26,7 +26,8 @@ from .guard import Guard
 from .limits import Limits
 from .neighbours import Neighbours
 from .operation import PAGES, Ending, Operation
-from .recording.recorder import Recorder, entry_of
+from .recording.entries import entry_of
+from .recording.recorder import Recorder
 from .recording.series import Series
 from .routes import Route, find
 from .trips import CURRENT, GONE, Trip

@@ -22,7 +22,8 @@ from ..core.turns.trace import Trace
 from .auth import Caller
 from .exchange import Record
 from .gateway import Gateway
-from .recording.recorder import Entry, Recorder
+from .recording.entries import Entry
+from .recording.recorder import Recorder
 from .recording.replay import replayed
 from .recording.shown import line, under_way, whole
 

@@ -20,8 +20,9 @@ import msgspec
 from ...config import Config, Secret
 from ...errors import ToolspeakError
 from ...store import open_recordings
+from .entries import Entry
 from .losses import Losses
-from .recorder import Entry, Recorder
+from .recorder import Recorder
 from .scribe import Heard, Opening, Packed, sized
 
 __all__ = ["Keeper", "ScribeGone", "Subprocess", "recorder_from"]

@@ -1,28 +1,24 @@
-"""The last requests, in memory: what a client sent, what went upstream, what came back and what was made of it.
+"""The last requests, in memory.
 
-Everything is kept as it is, by reference, so that keeping costs little; what people see of it is made when they look
-(`shown`), and keys are taken out there. Bounded by number and by bytes: the oldest go first. Whoever wants to keep more
-gives `further`, which is handed every entry. Above: `app`, `page_api`. Below: the records of `exchange`.
+Bounded by number and by bytes: the oldest go first. What people see of one is made when they look (`shown`), and keys
+are taken out there. Whoever wants to keep more gives `further`, which is handed every entry. Above: `app`, `page_api`.
+Below: `entries`.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import cast
 
 import msgspec
 
-from ...config import Secret
-from ...core.model import JSONValue, Note, Request, TextPart, Tool
-from ...core.strategy import Settings
-from ...core.turns.trace import Trace
-from ..exchange import Exchange, Record
-from ..trips import Times, Trip
-from ..ways import Way
+from ...core.model import Note, Request, TextPart
+from ..exchange import Exchange
+from .entries import Entry, packed, size_of
 
-__all__ = ["Entry", "Recorder", "entry_of", "recalled", "size_of"]
+__all__ = ["Recorder"]
 
 #: How many requests can be asked about afterwards.
 MOST_ENTRIES = 2000
@@ -37,111 +33,13 @@ _MESSAGE, _TEXT = 3, 2
 _PLAIN = frozenset({str, int, float, bool, type(None)})
 #: Texts of so few bytes hold too few values for that: to count them would take longer than all else here.
 _SMALL = 2048
-#: Notes of requests whose tools do not stand in their body.
-_RECALLED = frozenset({"tools_recalled", "tools_guessed"})
-#: What nobody has changed in a request that repeats none.
-_UNCHANGED: Mapping[str, JSONValue] = {}
+#: Bodies of more bytes hold so many messages that to pack them takes less time than to count them and let go of them.
+_LARGE = 16 * 1024
 #: One of so many entries more than are to be kept is let go of with others: the memory that they take is far away, and
 #: one alone takes twice as long.
 _SPARE = 64
 #: What is kept of the name of a model if an entry is too large.
 _LONGEST_NAME = 200
-
-
-class Entry(msgspec.Struct, frozen=True, gc=False, array_like=True):
-    """One request and its answer. Nothing in it leads back to it: whoever collects garbage need not look at it.
-
-    It is handed over without the names of its fields, to a process of the same version.
-    """
-
-    record: Record
-    tenant: str = ""
-    #: The body as it came, and what the path said besides.
-    body: bytes = b""
-    fields: Mapping[str, JSONValue] = {}
-    #: Its tools, where they do not stand in the body.
-    recalled: tuple[Tool, ...] = ()
-    #: Seconds since the epoch.
-    began: float = 0.0
-    status: int = 0
-    #: Seconds until the last byte and the first one, those waited for the upstream, and those that we added.
-    whole: float = 0.0
-    first: float = 0.0
-    waited: float = 0.0
-    added: float = 0.0
-    #: Of those waited: until the first token, and while something was held back. Those in which tools ran here.
-    first_token: float = 0.0
-    held: float = 0.0
-    tooled: float = 0.0
-    #: Who was asked, in which protocol.
-    provider: str = ""
-    protocol: str = ""
-    #: What the client showed that nobody else is to see.
-    secrets: tuple[Secret, ...] = ()
-    #: The id of the request that this one repeats, if it does, and what was changed.
-    replay_of: str = ""
-    changed: Mapping[str, JSONValue] = {}
-    #: The number of the entry; later ones have higher numbers.
-    number: int = 0
-    #: The upstream that its model is at, and the settings that it was carried out with, once these were known.
-    way: Way | None = None
-    settings: Settings | None = None
-    #: Tools of the server's own that were offered beside those of the request.
-    served: tuple[Tool, ...] = ()
-
-
-def recalled(record: Record, request: Request | None) -> tuple[Tool, ...]:
-    """The tools of a request, if its body does not have them: those that it has are read there, when somebody looks."""
-    is_told = request is not None and any(note.code in _RECALLED for note in record.notes)
-    return request.tools if request is not None and is_told else ()
-
-
-def entry_of(exchange: Exchange, trip: Trip, times: Times, began: float, number: int) -> Entry:
-    """What there is to keep of a request that was answered, or refused before there was anything to carry out."""
-    whole, first, added = times
-    record = exchange.record or _refused(exchange)
-    # No name before a value, and as few calls as can be: this is most of what keeping a request costs.
-    return Entry(
-        record,
-        exchange.tenant,
-        exchange.body,
-        exchange.fields,
-        recalled(record, exchange.asked) if record.notes else (),
-        began,
-        trip.status,
-        whole,
-        first,
-        exchange.waited,
-        added,
-        exchange.first_token,
-        exchange.held,
-        exchange.tooled,
-        exchange.provider,
-        exchange.protocol,
-        exchange.secrets,
-        "",
-        _UNCHANGED,
-        number,
-        exchange.way,
-        exchange.settings,
-        exchange.served,
-    )
-
-
-def _refused(exchange: Exchange) -> Record:
-    model = exchange.asked.model if exchange.asked is not None else ""
-    trace = Trace("", "", "the request was refused before anything was asked")
-    return Record(exchange.id, exchange.face, model, "", 0, (), exchange.refusal, trace)
-
-
-def size_of(entry: Entry) -> int:
-    """The bytes of the texts of a request and its answers."""
-    size, attempts = len(entry.body), entry.record.trace.attempts
-    if len(attempts) > 1:  # each of them holds the request
-        size *= len(attempts)
-    for each in attempts:
-        size += len(each.raw) + len(each.reasoning)
-    return size
 
 
 def _held_by(entry: Entry, most: int) -> int:
@@ -234,6 +132,8 @@ class Recorder:
     def add(self, entry: Entry) -> Entry:
         """Keep an entry, which has the newest number; gives it as it is kept."""
         self._running.pop(entry.record.id, None)
+        if len(entry.body) > _LARGE:
+            entry = packed(entry)
         size = size_of(entry)
         if self._further is not None:
             self._further(entry, size)
@@ -279,4 +179,4 @@ def _without_texts(entry: Entry, size: int, largest: int) -> Entry:
     trace = msgspec.structs.replace(record.trace, attempts=attempts)
     note = Note("record_shortened", f"the texts are not kept: they take {size} bytes, more than {largest}")
     record = msgspec.structs.replace(record, model=name, trace=trace, notes=(*record.notes, note))
-    return msgspec.structs.replace(entry, record=record, body=b"", recalled=())
+    return msgspec.structs.replace(entry, record=record, body=b"", recalled=(), messages=b"")

@@ -25,7 +25,7 @@ from ..faces import face
 from ..gateway import Gateway
 from ..limits import check_request, read_object
 from ..wishes import changed_settings
-from .recorder import Entry, recalled
+from .entries import Entry, recalled
 
 __all__ = ["replayed"]
 

@@ -23,7 +23,7 @@ import msgspec
 from ...config import Secret
 from ...core.model import JSONObject, JSONValue
 from ...errors import ToolspeakError
-from .recorder import Entry, size_of
+from .entries import Entry, size_of
 
 __all__ = ["Batch", "Heard", "Opening", "Packed", "batches", "main", "sized", "worked"]
 

@@ -1,6 +1,6 @@
 """What people see of a request that was kept: one line among many, or everything, as JSON values without keys.
 
-Made when somebody looks. Above: `page_api`, `pages`, the recording on disk. Below: `recorder`, `marks`, `faces`,
+Made when somebody looks. Above: `page_api`, `pages`, the recording on disk. Below: `entries`, `marks`, `faces`,
 `hidden`, which takes keys out.
 """
 
@@ -25,9 +25,9 @@ from ..limits import read_object
 from ..metrics import tools_of
 from ..trips import GONE
 from ..wishes import ALLOWED
+from .entries import Entry, unpacked
 from .hidden import body_of, cleaned, cleaned_text
 from .marks import Mark, marks_in
-from .recorder import Entry
 
 __all__ = ["line", "under_way", "whole"]
 
@@ -104,6 +104,7 @@ def _timing(entry: Entry) -> JSONObject:
 
 def whole(entry: Entry, secrets: Iterable[str] = ()) -> JSONValue:
     """Everything about one request, without the secrets given and those that its client showed."""
+    entry = unpacked(entry)
     hidden = (*secrets, *(secret.reveal() for secret in entry.secrets))
     told: JSONObject = msgspec.to_builtins(entry.record)
     told = cleaned({**told, **_line(entry), "changed": dict(entry.changed)}, hidden)
