@@ -74,15 +74,15 @@ def test_the_judge_sees_what_does_not_fit(schema: Schema, good: Any, bad: Any):
     assert misfits(schema, bad) != []
 
 
-ENDS: list[tuple[Schema, set[str]]] = [
-    ({"type": "string"}, {"truncated_call"}),
-    ({"type": "array", "items": {"type": ["null", "string"]}}, {"truncated_call"}),
-    ({"type": "string", "maxLength": 3}, set()),
-    ({"properties": {"string": {"enum": ["string"]}}, "additionalProperties": False}, set()),
-    ({"$defs": {"a": {"additionalProperties": {"type": "null"}}}}, {"truncated_call", "duplicate_key"}),
+ENDS: list[tuple[Schema, list[str]]] = [
+    ({"type": "string"}, ["truncated_call"]),
+    ({"type": "array", "items": {"type": ["null", "string"]}}, ["truncated_call"]),
+    ({"type": "string", "maxLength": 3}, []),
+    ({"properties": {"string": {"enum": ["string"]}}, "additionalProperties": False}, []),
+    ({"$defs": {"a": {"additionalProperties": {"type": "null"}}}}, ["duplicate_key", "truncated_call"]),
 ]
 
 
 @pytest.mark.parametrize(("schema", "codes"), ENDS, ids=str)
-def test_only_what_has_no_end_or_free_keys_may_fail(schema: Schema, codes: set[str]):
-    assert may_fail(schema) == codes
+def test_only_what_has_no_end_or_free_keys_may_fail(schema: Schema, codes: list[str]):
+    assert sorted(may_fail(schema)) == codes
