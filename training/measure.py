@@ -88,9 +88,14 @@ def calls_in(text: str, tools: tuple[Tool, ...]) -> list[ToolCall]:
         return [ToolCall(each.name, each.arguments or {}) for each in parse(text, tools).calls]
 
 
+def once(calls: list[ToolCall]) -> list[ToolCall]:
+    """Each call once: as served, what an answer has called already is dropped."""
+    return list({json.dumps([call.name, call.arguments]): call for call in calls}.values())
+
+
 def judged(asked: Asked, text: str) -> tuple[bool, bool]:
     """Whether the right tools are called, and whether all is right."""
-    found = calls_in(text, asked.tools)
+    found = once(calls_in(text, asked.tools))
     names = Counter(call.name for call in found) == Counter(call.name for call in asked.answer.calls)
     key = lambda call: json.dumps([call.name, plain(call.arguments)], sort_keys=True)  # noqa: E731
     return names, sorted(map(key, found)) == sorted(map(key, asked.answer.calls))

@@ -110,6 +110,7 @@ def test_the_default_profile_takes_nothing_for_granted():
         max_stop=4,
         marks="auto",
         transform="",
+        repeats=True,
     )
 
 

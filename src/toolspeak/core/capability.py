@@ -85,6 +85,9 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     #: How schemas of native tools are transformed. Default: as the protocol does it; a name where a host wants less
     #: than its protocol allows.
     transform: str = ""
+    #: Whether the same call twice in one answer is meant. Default true; false for models that stutter: what an answer
+    #: has called already, with the same arguments, is dropped with a note.
+    repeats: bool = True
 
 
 class Found(msgspec.Struct, frozen=True):

@@ -50,6 +50,7 @@ from .turns.gate import Gate, TextPolicy
 from .turns.phases import FIRST, PHASES, Phase, PhaseName
 from .turns.readings import Answer, Envelope, Reading, Relay
 from .turns.reasons import because, in_words
+from .turns.repeats import Once
 from .turns.trace import AttemptTrace, Trace
 
 __all__ = ["Action", "Ask", "Done", "Emit", "Engine", "Outcome", "Stop"]
@@ -419,7 +420,10 @@ class Engine:
     def _ask(self, phase: Phase, request: Request, text: TextPolicy) -> list[Action]:
         number = len(self._attempts) + 1
         self._gate.begin(text)
-        self._attempt = _Attempt(number, phase, request, self._reading(phase, whole=not request.stream))
+        reading = self._reading(phase, whole=not request.stream)
+        if not self._plan.profile.repeats and phase.enforces:
+            reading = Once(reading)
+        self._attempt = _Attempt(number, phase, request, reading)
         fresh = [Noted(note) for note in self._asking.notes[self._reply_notes :]]
         self._reply_notes += len(fresh)
         asking: list[Action] = [Ask(number, request)]
