@@ -21,6 +21,7 @@ from toolspeak.core.model import ToolCall
 
 from .family import Family, families
 from .intents import Intents
+from .recorded import Recorded
 from .render import Answer, PlanKind, Turn, prompt, retry_prompt, target
 from .scenes import Scene, Scenes
 from .seal import Seal
@@ -48,6 +49,7 @@ class Sources(NamedTuple):
     intents: Path | None = None
     held_out: bool = False
     everything: bool = False
+    recorded: Path | None = None
 
 
 class Row(NamedTuple):
@@ -74,7 +76,8 @@ def scenes_of(sources: Sources) -> Scenes:
         chat = [(question, answer) for question, answer in json.loads(sources.chat.read_text(encoding="utf-8"))]
     seal = None if sources.seal is None else Seal(sources.seal)
     intents = None if sources.intents is None else Intents(sources.intents)
-    return Scenes(split(sources.held_out, sources.everything), seal, chat, intents)
+    recorded = None if sources.recorded is None else Recorded(sources.recorded)
+    return Scenes(split(sources.held_out, sources.everything), seal, chat, intents, recorded)
 
 
 def rendered(scene: Scene) -> tuple[str, str] | None:

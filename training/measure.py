@@ -24,8 +24,9 @@ from toolspeak.core.reader import parse
 from .compare import plain
 from .dataset import Sources, rendered, scenes_of
 from .model import Model, linear_names, load
+from .recorded import Recorded
 from .render import Answer, Turn
-from .scenes import Scene
+from .scenes import Scene, recorded_scene
 from .seal import Seal
 from .tokens import END, tokenizer
 from .train import restored
@@ -79,6 +80,19 @@ def held_out(sources: Sources, count: int) -> list[Asked]:
     return asked
 
 
+def as_recorded(recorded: Recorded) -> list[Asked]:
+    """Recorded requests that were held out, each with its own tools."""
+    rng = random.Random(7)
+    asked: list[Asked] = []
+    for record in [*recorded.calling, *recorded.declining]:
+        scene = recorded_scene(Turn((), record.tools, seed=rng.randbytes(8)), record, "")
+        told = rendered(scene)
+        assert told is not None
+        what = "recorded_none" if not record.calls else "recorded_one" if len(record.calls) == 1 else "recorded_several"
+        asked.append(Asked(what, told[0], scene.answer, record.tools))
+    return asked
+
+
 def calls_in(text: str, tools: tuple[Tool, ...]) -> list[ToolCall]:
     """The calls of an answer, as toolspeak reads them."""
     try:
@@ -108,6 +122,7 @@ def main() -> None:
     add("adapters", nargs="+")
     add("--weights", required=True)
     add("--seal", required=True)
+    add("--recorded", default="", help="a folder of recorded requests; those that are held out are measured")
     add("--count", type=int, default=600)
     add("--device", default="cuda")
     add("--bias", type=float, nargs="*", help="how much less likely no call is made; several are measured one by one")
@@ -119,6 +134,8 @@ def main() -> None:
     model = Model(weights)
     sources = Sources(Path(asked.weights), Path(asked.seal))
     cases = [*held_out(sources, asked.count), *seal_dev(Seal(Path(asked.seal)), asked.count // 2, 8)]
+    if asked.recorded:
+        cases += as_recorded(Recorded(Path(asked.recorded), held_out=True))
     prompts = [coder.encode(each.prompt, add_special_tokens=False).ids for each in cases]
     for name, bias in itertools.product(asked.adapters, asked.bias or [0.0]):
         model.bias = {coder.token_to_id(NO_CALLS): -bias}
@@ -143,7 +160,7 @@ def main() -> None:
                 )
         for set_, (count, names, right) in sorted(counts.items()):
             print(
-                f"{name:24} {bias:4} {set_:14} n={count:4} names={names / count:6.1%} all={right / count:6.1%}",
+                f"{name:24} {bias:4} {set_:16} n={count:4} names={names / count:6.1%} all={right / count:6.1%}",
                 flush=True,
             )
         if asked.out:

@@ -1,7 +1,8 @@
 """Scenes: a list of tools, and turns with the answers that are right for them.
 
 A group of turns shares its tools, so that the trainer reads the list once for all of them. `Scenes.group` draws one
-group; everything hangs on the seed. Above: `dataset`. Below: `family`, `compose`, `seal`, `chains`, `render`.
+group; everything hangs on the seed. Above: `dataset`. Below: `family`, `compose`, `seal`, `recorded`, `chains`,
+`render`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from .chains import Chain
 from .compose import Composed
 from .family import GENERIC, Family, Offer, Style
 from .intents import IntentOffer, Intents
+from .recorded import Record, Recorded
 from .render import Answer, PlanKind, Turn
 from .seal import Labelled, Seal, SealOffer
 from .wording import strung
@@ -61,12 +63,18 @@ class Scenes:
     """Draws scenes from a set of families, from chance and from Seal-Tools."""
 
     def __init__(
-        self, families: list[Family], seal: Seal | None, chat: list[tuple[str, str]], intents: Intents | None = None
+        self,
+        families: list[Family],
+        seal: Seal | None,
+        chat: list[tuple[str, str]],
+        intents: Intents | None = None,
+        recorded: Recorded | None = None,
     ) -> None:
         self._families = families
         self._seal = seal
         self._chat = chat
         self._intents = intents
+        self._recorded = recorded
         self._words = {family.key: _content(" ".join([family.key, *family.abouts])) for family in families}
         self._misses = [miss for family in families for miss in family.misses]
         self._by_domain: dict[str, list[Family]] = {}
@@ -115,6 +123,8 @@ class Scenes:
             return self._chain(rng, style, kind)
         if roll < 0.09 and self._seal is not None:
             return self._labelled(rng, style, kind)
+        if roll < 0.21 and self._recorded is not None:
+            return self._as_recorded(self._recorded, rng, style, kind)
         count = rng.choices([1, 2, 3, 4, 5, 6, 8, 12, 20], [30, 14, 13, 11, 8, 7, 9, 5, 3])[0]
         golds = [self._offer(rng, style) for _ in range(min(count, rng.choice([1, 2, 3])))]
         golds = list({gold.tool.name: gold for gold in golds}.values())
@@ -299,6 +309,40 @@ class Scenes:
         rng.shuffle(listed)
         frame = self._frame(rng, listed, ToolChoice(), kind)
         return [_scene(frame, (_user(each.request),), Answer(tuple(each.calls)), "labelled") for each in chosen]
+
+    def _as_recorded(self, recorded: Recorded, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
+        """Requests with the tools that they were recorded with; two of them where neither serves the other."""
+        one, other = (recorded.draw(rng).styled(rng, style) for _ in range(2))
+        records = [one] if _meets(one, other) else [one, other]
+        tools = [tool for record in records for tool in record.tools]
+        if one.calls:
+            there = [_content(f"{_spoken(tool.name)} {tool.description}") for tool in tools]
+            for each in self._distractors([], rng.choice([0, 0, 1, 3, 5]), rng, style):
+                words = _content(f"{_spoken(each.tool.name)} {each.tool.description}")
+                if each.tool.name not in {tool.name for tool in tools} and all(
+                    _overlap(words, t) <= 0.5 for t in there
+                ):
+                    tools.append(each.tool)
+        rng.shuffle(tools)
+        frame = self._frame(rng, tools, ToolChoice(), kind)
+        return [recorded_scene(frame, record, record.reply or rng.choice(_REFUSALS)) for record in records]
+
+
+def recorded_scene(frame: Turn, record: Record, declined: str) -> Scene:
+    """A recorded request in a frame."""
+    what = "recorded" if record.calls else "irrelevant"
+    return _scene(frame, (_user(record.request),), Answer(record.calls, "" if record.calls else declined), what)
+
+
+def _meets(one: Record, other: Record) -> bool:
+    """Whether tools of one might serve the other."""
+    if not (one.calls and other.calls):
+        return True
+    ours, theirs = (
+        [_content(f"{_spoken(tool.name)} {tool.description}") for tool in record.tools] for record in (one, other)
+    )
+    same = {tool.name for tool in one.tools} & {tool.name for tool in other.tools}
+    return bool(same) or any(_overlap(mine, their) > 0.4 for mine in ours for their in theirs)
 
 
 def _scene(frame: Turn, messages: tuple[Message, ...], answer: Answer, what: str) -> Scene:

@@ -89,7 +89,7 @@ class Seal:
                 name not in call.arguments for call in calls for name in self.tools[call.name].parameters["required"]
             ):
                 continue
-            if not grounded or all(_stands_in(value, row["query"]) for value in values):
+            if not grounded or all(stands_in(value, row["query"]) for value in values):
                 found.append(Labelled(row["query"], calls))
         return found
 
@@ -97,7 +97,7 @@ class Seal:
         schemas = self.tools[row["api"]].parameters["properties"]
         given = row["parameters"]
         return ToolCall(
-            row["api"], {name: _typed(given[name], schemas[name]["type"]) for name in schemas if name in given}
+            row["api"], {name: typed(given[name], schemas[name]["type"]) for name in schemas if name in given}
         )
 
     # ---- requests from schemas
@@ -215,7 +215,7 @@ def _examples(about: str) -> list[str]:
     return [each for each in parts if 1 < len(each) < 40 and "etc" not in each and "format" not in each.lower()]
 
 
-def _typed(value: JSONValue, kind_: str) -> JSONValue:
+def typed(value: JSONValue, kind_: str) -> JSONValue:
     """The value in the type that is declared: the data has numbers in quotes."""
     if kind_ in ("integer", "number") and isinstance(value, str):
         try:
@@ -230,7 +230,7 @@ def _typed(value: JSONValue, kind_: str) -> JSONValue:
     return value
 
 
-def _stands_in(value: JSONValue, request: str) -> bool:
+def stands_in(value: JSONValue, request: str) -> bool:
     """Whether a value can be found in the request."""
     if isinstance(value, bool):
         return True

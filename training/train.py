@@ -1,4 +1,4 @@
-"""Trains the adapter: a LoRA on all matrices of all layers, on scenes that are drawn as it goes.
+"""Trains the adapter: a LoRA on all matrices of all layers, on scenes that are drawn as it goes; or the matrices themselves.
 
     python -m training.train --weights model.gguf --seal seal-tools --out run --seconds 900
 
@@ -72,6 +72,37 @@ class Adapter:
             self.b[name] = torch.from_numpy(kept[f"{name}.B"]).float().to(self.a[name].device) / self.scale
 
 
+class Whole:
+    """The matrices themselves, without a rank: what the data can teach the base at most.
+
+    It is kept like an adapter whose one half is the whole change and whose other half changes nothing, so that all else
+    takes it for one; `training.mean --rank` cuts it to the size of one.
+    """
+
+    def __init__(self, weights: Weights, start: Path | None = None) -> None:
+        self._base = {name: weights[name].float() for name in linear_names()}
+        self._kind = weights["token_embd.weight"].dtype
+        begin = self._base if start is None else restored(weights, start, exact=True)
+        self._own = {name: begin[name].clone().requires_grad_(True) for name in begin}
+
+    def parameters(self) -> list[Tensor]:
+        return list(self._own.values())
+
+    def merged(self) -> Weights:
+        """The matrices as they are now."""
+        return {name: each.to(self._kind) for name, each in self._own.items()}
+
+    def save(self, path: Path) -> None:
+        """Keep what has changed."""
+        kept: dict[str, np.ndarray] = {}
+        with torch.no_grad():
+            for name, each in self._own.items():
+                change = each - self._base[name]
+                kept[f"{name}.A"] = np.eye(change.shape[1], dtype=np.float16)
+                kept[f"{name}.B"] = change.half().cpu().numpy()
+        np.savez(path, **kept)
+
+
 def kept_matrices(path: Path) -> dict[str, np.ndarray]:
     """The thin matrices of an adapter, from what training kept or from a GGUF file."""
     if path.suffix != ".gguf":
@@ -85,9 +116,10 @@ def kept_matrices(path: Path) -> dict[str, np.ndarray]:
     return found
 
 
-def restored(weights: Weights, path: Path) -> Weights:
-    """The matrices of the model with a kept adapter in them."""
-    kind, device = weights["token_embd.weight"].dtype, weights["token_embd.weight"].device
+def restored(weights: Weights, path: Path, exact: bool = False) -> Weights:
+    """The matrices of the model with a kept adapter in them, as exact as the model's own or more."""
+    device = weights["token_embd.weight"].device
+    kind = torch.float32 if exact else weights["token_embd.weight"].dtype
     kept = kept_matrices(path)
     return {
         name: (
@@ -146,7 +178,7 @@ def _flex() -> Callable[..., Tensor]:
     return _compiled[0]
 
 
-def loss_of(model: Model, adapter: Adapter, batch: Batch, sparse: bool) -> Tensor:
+def loss_of(model: Model, adapter: Adapter | Whole, batch: Batch, sparse: bool) -> Tensor:
     """The mean loss of the tokens that count, each as much as it counts."""
     attention = batch.sparse() if sparse else batch.dense()
     hidden = model.hidden(batch.ids, batch.position, attention, adapter.merged())
@@ -175,6 +207,7 @@ def train(asked: argparse.Namespace) -> None:
         Path(asked.chat) if asked.chat else None,
         Path(asked.intents) if asked.intents else None,
         everything=asked.everything,
+        recorded=Path(asked.recorded) if asked.recorded else None,
     )
     batches = stream(sources, asked.seed, asked.length, asked.rows, asked.workers)
     weights = load(Path(asked.weights), device, kind)
@@ -182,7 +215,8 @@ def train(asked: argparse.Namespace) -> None:
     if asked.compile:
         model.before = torch.compile(model.before, dynamic=False)
         model.after = torch.compile(model.after, dynamic=False)
-    adapter = Adapter(weights, asked.rank, asked.scale, Path(asked.start) if asked.start else None)
+    start = Path(asked.start) if asked.start else None
+    adapter = Whole(weights, start) if asked.whole else Adapter(weights, asked.rank, asked.scale, start)
     optimizer = torch.optim.AdamW(
         adapter.parameters(), lr=asked.rate, betas=(0.9, 0.98), weight_decay=asked.decay, fused=device == "cuda"
     )
@@ -239,6 +273,7 @@ def arguments() -> argparse.ArgumentParser:
     add("--seal", default="", help="the folder of Seal-Tools")
     add("--chat", default="", help="questions and the base model's own answers, see training.chat")
     add("--intents", default="", help="the folder with clinc150.json, hwu64.json and snips.json")
+    add("--recorded", default="", help="a folder of recorded requests, see training.recorded")
     add("--out", default="run", help="where adapters are kept")
     add("--name", default="adapter")
     add("--start", default="", help="go on from this adapter")
@@ -256,6 +291,7 @@ def arguments() -> argparse.ArgumentParser:
     add("--device", default="cuda")
     add("--attention", choices=["dense", "sparse"], default="dense")
     add("--compile", action="store_true")
+    add("--whole", action="store_true", help="train the matrices themselves: how far the data leads without a rank")
     add("--everything", action="store_true", help="train on the families that are held out, too")
     return parser
 
