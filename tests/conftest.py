@@ -10,7 +10,9 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections import Counter
+from collections.abc import Generator, Iterable
 from functools import cache
 from pathlib import Path
 
@@ -26,6 +28,9 @@ settings.register_profile("thorough", deadline=None, max_examples=5000, suppress
 _FIND = (Phase.explicit, Phase.generate)
 settings.register_profile("mutate", settings.get_profile("ci"), max_examples=25, phases=_FIND)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+_MUTATING = os.environ.get("HYPOTHESIS_PROFILE") == "mutate"
+#: Seconds of the processor that one test may take then; without a mutant none takes a third of it.
+_PATIENCE = 10
 
 # Nothing is asked in the background unless a test says so.
 os.environ.setdefault("TOOLSPEAK_PROBE", "off")
@@ -102,6 +107,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.path.parent.name in _EDGES or (item.path.name in _COSTLY and _is_property(item)):
             item.add_marker("no_cover")
     items.sort(key=lambda item: item.path.name != _FIRST)
+    if _MUTATING and (renamed := [item.nodeid for item in items if _is_renamed(item)]):
+        raise pytest.UsageError(f"collected once more these are called otherwise, and count as failed: {renamed[:9]}")
     unknown = {name for item in items for name in _system_names(item) if name not in _SYSTEM}
     if unknown:
         raise pytest.UsageError(f"unknown system packages {sorted(unknown)}; known are {sorted(_SYSTEM)}")
@@ -113,6 +120,22 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             if os.environ.get("TOOLSPEAK_TEST_SYSTEM") == "require":
                 pytest.fail(f"{name}: {reason}", pytrace=False)
             pytest.skip(f"{_WANTED}: {name}: {reason}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """A mutant that never ends is ended soon, in the way that mutmut counts as a timeout. Its own limit is minutes, since
+    it is the time of all tests together, and on a busy machine a shorter one would count mutants that are only slow."""
+    if not _MUTATING:
+        return (yield)
+    import resource  # not everywhere, but wherever mutmut runs
+
+    before, most = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + _PATIENCE, most))
+    try:
+        return (yield)
+    finally:
+        resource.setrlimit(resource.RLIMIT_CPU, (before, most))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -127,6 +150,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             terminalreporter.write_line(f"not tested, {name}: {reason} ({tests} skipped; see `make test-system`)")
     for reason, count in sorted(reasons.items()):
         terminalreporter.write_line(f"skipped {count}: {reason}")
+
+
+def _is_renamed(item: pytest.Item) -> bool:
+    """Whether pytest escapes the name that this case was given once more when it collects again in the same process."""
+    given = (mark.kwargs.get("ids") for mark in item.iter_markers("parametrize"))
+    names = [str(name) for ids in given if isinstance(ids, Iterable) for name in ids]
+    return any("\\" in name or not (name.isascii() and name.isprintable()) for name in names)
 
 
 def _is_property(item: pytest.Item) -> bool:

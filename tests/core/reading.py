@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from toolspeak.core.lenient_json import Token, Transducer, Writer
 
+_LONGEST_NAME = 60
+
 
 class Reading(NamedTuple):
     """Everything that must not depend on how the text was cut."""
@@ -57,3 +59,9 @@ def _end(transducer: Transducer, tokens: list[Token], end: int, close: bool) -> 
 
 def codes(reading: Reading) -> set[str]:
     return {note.code for note in reading.notes}
+
+
+def names(rows: Iterable[tuple[Any, ...]]) -> list[str]:
+    """What the cases of a table are called by: the text in front, with no backslash in it. pytest escapes a name that
+    it is given once more when the same process collects again, as mutmut does, and then does not find it."""
+    return [row[0].encode("unicode_escape").decode("ascii").replace("\\", "/")[:_LONGEST_NAME] for row in rows]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.reading import codes, read, read_chunks, written
+from tests.core.reading import codes, names, read, read_chunks, written
 from toolspeak.core.lenient_json import (
     ARRAY,
     END_ARRAY,
@@ -98,7 +98,7 @@ CUT: list[tuple[str, Any]] = [
 
 
 @pytest.mark.requirement("B6")
-@pytest.mark.parametrize(("text", "value"), CUT, ids=[text for text, _ in CUT])
+@pytest.mark.parametrize(("text", "value"), CUT, ids=names(CUT))
 def test_a_cut_value_is_closed_and_never_complete(text: str, value: Any):
     reading = read(text)
     assert reading.status == "truncated"
@@ -146,7 +146,7 @@ def test_every_prefix_of_an_object_is_truncated():
     assert read(text).status == "complete"
 
 
-@pytest.mark.parametrize(("text", "value"), CUT, ids=[text for text, _ in CUT])
+@pytest.mark.parametrize(("text", "value"), CUT, ids=names(CUT))
 def test_a_mark_that_ends_the_block_makes_a_cut_value_complete_with_a_note(text: str, value: Any):
     reading = read(text, close=True)
     assert reading.status == "complete"
@@ -176,7 +176,7 @@ STOPPED: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "value"), STOPPED, ids=[text for text, _ in STOPPED])
+@pytest.mark.parametrize(("text", "value"), STOPPED, ids=names(STOPPED))
 @pytest.mark.parametrize("space", ["", " ", "\n"])
 def test_a_stop_mark_ends_the_value_wherever_it_stands_outside_quotes(text: str, value: Any, space: str):
     stops = ("</call>", "[/X]")
@@ -255,7 +255,7 @@ HOPELESS: list[tuple[str, str, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "code", "end"), HOPELESS, ids=[text[:24] for text, _, _ in HOPELESS])
+@pytest.mark.parametrize(("text", "code", "end"), HOPELESS, ids=names(HOPELESS))
 def test_what_is_no_json_is_hopeless_as_soon_as_that_is_certain(text: str, code: str, end: int):
     reading = read(text)
     assert (reading.status, reading.end) == ("hopeless", end)

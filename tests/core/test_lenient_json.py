@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.reading import codes, read, read_chunks
+from tests.core.reading import codes, names, read, read_chunks
 
 pytestmark = pytest.mark.requirement("B4")
 
@@ -292,7 +292,7 @@ REPAIRS: list[tuple[str, Any, set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "value", "notes"), REPAIRS, ids=[text for text, _, _ in REPAIRS])
+@pytest.mark.parametrize(("text", "value", "notes"), REPAIRS, ids=names(REPAIRS))
 def test_a_repair_is_read_as_it_was_meant_and_noted(text: str, value: Any, notes: set[str]):
     reading = read(text)
     assert reading.status == "complete"
@@ -340,7 +340,7 @@ CALLS: list[tuple[str, Any, set[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "value", "notes"), CALLS, ids=[text for text, _, _ in CALLS])
+@pytest.mark.parametrize(("text", "value", "notes"), CALLS, ids=names(CALLS))
 def test_an_argument_list_is_read_as_the_object_it_means(text: str, value: Any, notes: set[str]):
     reading = read(text, call=True)
     assert reading.status == "complete"

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.core.reading import names
 from toolspeak.core.lenient.text import Read, loads, read_value
 from toolspeak.core.model import Note
 
@@ -129,7 +130,7 @@ TEXTS: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "value"), TEXTS, ids=[text for text, _ in TEXTS])
+@pytest.mark.parametrize(("text", "value"), TEXTS, ids=names(TEXTS))
 def test_the_json_in_a_text_is_found_and_repaired(text: str, value: Any):
     assert loads(text) == value
     assert type(loads(text)) is type(value)
