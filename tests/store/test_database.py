@@ -10,9 +10,11 @@ import stat
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 import sqlalchemy as sa
 from sqlalchemy import event
@@ -392,6 +394,28 @@ def test_a_transaction_that_the_server_broke_off_is_done_again():
         store.database.write(lambda connection: (tries.append(1), connection.execute(sa.text("SELECT 1/0"))))
     assert len(tries) == 4
     store.close()
+
+
+# ---- the end
+
+
+@pytest.mark.parametrize("end", [Database.close, Database.before_fork])
+def test_a_connection_that_is_in_use_when_all_are_given_back_is_closed_when_it_comes_back(
+    url: str, end: Callable[[Database], None]
+):
+    database = Database(url)
+    used: list[Any] = []
+
+    def work(connection: sa.Connection) -> None:
+        used.append(connection.connection.driver_connection)
+        end(database)
+        assert connection.execute(sa.select(1)).scalar() == 1
+
+    database.read(work)
+    with pytest.raises((sqlite3.ProgrammingError, psycopg.OperationalError), match="closed"):
+        used[0].execute("SELECT 1")
+    assert _tables(database)  # as before, with a connection of its own
+    database.close()
 
 
 # ---- readers

@@ -14,7 +14,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event, exc
-from sqlalchemy.pool import QueuePool, StaticPool
+from sqlalchemy.pool import ConnectionPoolEntry, QueuePool, StaticPool
 
 from ..config import shown_url
 from ..errors import ConfigError, NoStoreError, StoreError
@@ -49,6 +49,26 @@ _PRAGMAS = (
 _making = threading.Lock()
 
 
+class _Pool(QueuePool):
+    """Connections that are kept for the next one who asks, until the pool is given up.
+
+    SQLAlchemy closes those that lie in the pool then. One that is in use comes back later, to a pool that nobody knows
+    any more: it would stay open until the garbage collector finds it.
+    """
+
+    _given_up = False
+
+    def dispose(self) -> None:
+        # First, so that one that comes back meanwhile is closed by this thread or by the one that brings it.
+        self._given_up = True
+        super().dispose()
+
+    def _do_return_conn(self, record: ConnectionPoolEntry) -> None:
+        super()._do_return_conn(record)
+        if self._given_up:
+            super().dispose()
+
+
 def made(url: str, *, existing: bool = False) -> tuple[sa.Engine, str, bool]:
     """How to reach the database, what it is called where people read it, and whether it is in memory.
 
@@ -81,7 +101,7 @@ def _postgresql(url: sa.URL) -> sa.Engine:
         return sa.create_engine(
             url,
             connect_args=arguments,
-            poolclass=QueuePool,
+            poolclass=_Pool,
             pool_size=_CONNECTIONS,
             max_overflow=_MORE_CONNECTIONS,
             pool_timeout=_POOL_WAIT,
@@ -101,7 +121,7 @@ def _sqlite(url: sa.URL, existing: bool) -> tuple[sa.Engine, str, bool]:
             raise NoStoreError(f"there is no store at `{file}`", hint=MISSING)
         _private(file)
         url, path = url.set(database=str(file)), str(file)
-    pool = {"poolclass": StaticPool} if in_memory else {"poolclass": QueuePool, "pool_timeout": _POOL_WAIT}
+    pool = {"poolclass": StaticPool} if in_memory else {"poolclass": _Pool, "pool_timeout": _POOL_WAIT}
     engine = sa.create_engine(url, connect_args={"check_same_thread": False}, hide_parameters=True, **pool)
     event.listen(engine, "connect", _connected)
     event.listen(engine, "begin", _begun)
