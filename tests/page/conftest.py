@@ -61,3 +61,8 @@ def watched(context: Any, server: Served, faults: list[str]) -> Any:
     )
     opened.on("request", lambda asked: None if asked.url.startswith(server.url) else faults.append(f"to {asked.url}"))
     return opened
+
+
+def drawn(page: Any) -> None:
+    """Wait until the page has shown what it knows: by the second picture, what scrolling set off has been drawn."""
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(null))))")

@@ -8,6 +8,7 @@ from urllib.error import HTTPError
 import pytest
 
 from tests.page.asking import asked, told
+from tests.page.conftest import drawn
 from tests.page.served import REFUSAL, Served
 from tests.page.test_chat import FIELD, ask
 
@@ -222,9 +223,10 @@ def test_an_answer_that_comes_late_replaces_nothing(page: Any, server: Served):
     with page.expect_request(f"**/toolspeak/requests/{late}"):
         page.goto(f"{server.url}/#/inspector/{late}")
     opened(page, server, wanted)
-    with page.expect_response(f"**/toolspeak/requests/{late}"):
+    with page.expect_response(f"**/toolspeak/requests/{late}") as answer:
         held[0].continue_()
-    page.wait_for_timeout(50)
+    answer.value.finished()
+    drawn(page)
     assert wanted in page.locator(".one").inner_text()
 
 
