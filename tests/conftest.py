@@ -29,8 +29,8 @@ _FIND = (Phase.explicit, Phase.generate)
 settings.register_profile("mutate", settings.get_profile("ci"), max_examples=25, phases=_FIND)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 _MUTATING = os.environ.get("HYPOTHESIS_PROFILE") == "mutate"
-#: Seconds of the processor that one test may take then; without a mutant none takes a third of it.
-_PATIENCE = 10
+#: Seconds of the processor that one test may take then; without a mutant none takes half of it.
+_PATIENCE = 6
 
 # Nothing is asked in the background unless a test says so.
 os.environ.setdefault("TOOLSPEAK_PROBE", "off")

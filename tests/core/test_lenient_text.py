@@ -36,6 +36,11 @@ def test_a_cut_value_says_so():
     assert (read.value, read.status, read.strict) == ({"a": [1, "b"]}, "truncated", False)
 
 
+@pytest.mark.requirement("B6")
+def test_the_last_character_of_a_cut_value_belongs_to_it():
+    assert read_value('{"a": 1 /') == Read({"a": "1 /"}, "truncated", (Note("unquoted_value", "1 /"),), 9)
+
+
 def test_a_hopeless_text_has_no_value():
     read = read_value("{see below}")
     assert (read.value, read.status, read.strict) == (None, "hopeless", False)
@@ -115,6 +120,7 @@ TEXTS: list[tuple[str, Any]] = [
     ('[1], "b": 2', [1]),
     ('"a": 1}', {"a": 1}),
     ('"a": 1} [2]', [2]),
+    ('"a b": 1}', {"a b": 1}),
     # strings that swallowed the end
     ('{"a": "b}', {"a": "b"}),
     ('{"a": ["b]}', {"a": ["b"]}),
@@ -127,6 +133,8 @@ TEXTS: list[tuple[str, Any]] = [
     ('{"a: b}', {"a": "b"}),
     ('{"a: 1}', {"a": 1}),
     ('{"a": 1}, "b": "c}', {"a": 1, "b": "c"}),
+    ('{"a": "b} X', {"a": "b} X"}),
+    ('{"a": foo(1}', {"a": "foo(1}"}),
 ]
 
 

@@ -127,6 +127,15 @@ def test_long_tags_are_read_with_the_name_inside():
 
 
 @pytest.mark.parametrize(
+    ("tag", "body"),
+    [('<tool_call name="f">', "{}"), ('<tool_call id="1">', OBJECT), ('<function_call name="f">', "{}")],
+)
+def test_a_tag_may_name_the_call_in_an_attribute(tag: str, body: str):
+    reply = read(f"a {tag}{body}</{tag[1:].split()[0]}> b")
+    assert (reply.text, [(call.name, call.arguments) for call in reply.calls]) == ("a  b", [("f", {})])
+
+
+@pytest.mark.parametrize(
     "text", ["<|open|>", "<|open|>" + "x" * 300, "<invoke", "<invoke <b", '<tool_call "', "<invoke name='f"]
 )
 def test_a_tag_that_is_none_is_text(text: str):
@@ -147,6 +156,12 @@ def test_a_bracket_that_is_no_mark_is_text(text: str):
 @pytest.mark.parametrize("text", [f"[{OBJECT}]", f"a\n[{OBJECT}]", "[f()]", f"a [{OBJECT}]", f"  {OBJECT}"])
 def test_a_bracket_may_begin_a_bare_call(text: str):
     assert [call.name for call in read(text).calls] == ["f"]
+
+
+@pytest.mark.parametrize("before", ["a>", "a >>", "a]", "<b>", "x\n]", "a <", "<<"])
+def test_a_bracket_that_is_no_mark_hides_none(before: str):
+    reply = read(before + CALL)
+    assert (reply.text, len(reply.calls)) == (before, 1)
 
 
 @pytest.mark.parametrize("before", ["a", "a`", "x=", "(", "<b>"])
@@ -330,6 +345,21 @@ def test_a_call_in_a_comment_is_shown_not_made():
 
 def test_a_mark_that_is_missing_behind_a_call_is_noted():
     assert [note.code for note in read(f"<tool_call>{OBJECT}").notes] == ["missing_close_tag"]
+    assert codes(read(f"<tool_call>{OBJECT} a {CALL}")) == ["missing_close_tag"]
+
+
+@pytest.mark.parametrize(
+    ("text", "notes"),
+    [
+        ("a<|im_end|>", [("end_token", "a token that ends the turn stood in the text; it was cut off")]),
+        (f"<tool_call>{OBJECT}", [("missing_close_tag", "`</tool_call>` is missing")]),
+        (f"<tool_call>{OBJECT} a</tool_call>", [("text_in_block", "text stood between a call and its closing mark")]),
+        ("<think>a", [("reasoning_unclosed", "")]),
+        ("a</think>b</think>c", [("reasoning_unopened", "")]),
+    ],
+)
+def test_what_was_done_to_the_text_is_told_once_in_a_sentence(text: str, notes: list[tuple[str, str]]):
+    assert [(note.code, note.detail) for note in read(text).notes] == notes
 
 
 # ---- limits
@@ -345,7 +375,9 @@ GIVEN_UP = ["<tool_call>?</tool_call>", '<tool_call>{"name":"x"}</tool_call>', "
 
 @pytest.mark.requirement("R-T12")
 @pytest.mark.parametrize("unit", GIVEN_UP)
-@pytest.mark.parametrize("text", [CALL, f"{FENCED}\n", OBJECT, f"```json action\n{OBJECT}\n```\n"])
+@pytest.mark.parametrize(
+    "text", [CALL, f"{FENCED}\n", OBJECT, f"```json action\n{OBJECT}\n```\n", "Action: f\nAction Input: {}\n"]
+)
 def test_after_so_many_candidates_that_were_none_the_text_is_not_about_calls(
     unit: str, text: str, monkeypatch: pytest.MonkeyPatch
 ):
@@ -367,6 +399,7 @@ def test_behind_very_many_calls_no_more_are_looked_for(monkeypatch: pytest.Monke
     monkeypatch.setattr(desk, "MAX_CALLS", 3)
     reply = read(CALL * 5)
     assert (len(reply.calls), reply.text, codes(reply)) == (3, CALL * 2, ["too_many_calls"])
+    assert reply.notes[0].detail == "behind 2048 calls no more are looked for"
 
 
 def test_candidates_that_were_calls_do_not_count(monkeypatch: pytest.MonkeyPatch):
