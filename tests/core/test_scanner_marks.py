@@ -131,7 +131,7 @@ def test_long_tags_are_read_with_the_name_inside():
     [('<tool_call name="f">', "{}"), ('<tool_call id="1">', OBJECT), ('<function_call name="f">', "{}")],
 )
 def test_a_tag_may_name_the_call_in_an_attribute(tag: str, body: str):
-    reply = read(f"a {tag}{body}</{tag[1:].split()[0]}> b")
+    reply = read(f"a {tag}{body}</{tag[1:].split(maxsplit=1)[0]}> b")
     assert (reply.text, [(call.name, call.arguments) for call in reply.calls]) == ("a  b", [("f", {})])
 
 
