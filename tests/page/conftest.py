@@ -63,6 +63,12 @@ def watched(context: Any, server: Served, faults: list[str]) -> Any:
     return opened
 
 
+def unfold(summary: Any) -> None:
+    """Open something by its line, and wait for what is inside: the page makes that only then, and a moment later."""
+    summary.click()
+    summary.locator("xpath=following-sibling::*").first.wait_for(state="attached")
+
+
 def drawn(page: Any) -> None:
     """Wait until the page has shown what it knows: by the second picture, what scrolling set off has been drawn."""
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(null))))")

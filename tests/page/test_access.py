@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.page.asking import asked
-from tests.page.conftest import drawn, watched
+from tests.page.conftest import drawn, unfold, watched
 from tests.page.served import Served, served
 from tests.page.test_chat import FIELD, ask
 
@@ -102,19 +102,19 @@ def test_axe_finds_nothing_serious(browser: Any, server: Served, axe: Path, sche
     ask(page, "What time is it in Oslo, and what is 17 times 23?")
     exchange = ask(page, "Show an example of a call")
     exchange.get_by_role("button", name="Why was there no call?").click()
-    page.locator("details.round summary").first.click()
+    unfold(page.locator("details.round summary").first)
     page.click(".tools summary")
     assert violations(page, axe) == []
     for question in ("refuse, please", "repair it", "Show an example of a call"):
         identifier = asked(server, question)["id"]
         page.goto(f"{server.url}/#/inspector/{identifier}")
         page.locator(".one").get_by_text(identifier).wait_for()
-        page.locator(".one summary").first.click()
+        unfold(page.locator(".one summary").first)
         assert violations(page, axe) == []
     for part in ("models", "metrics"):
         page.goto(f"{server.url}/#/{part}")
         page.locator(".card").first.wait_for()
-        page.locator("summary").first.click()
+        unfold(page.locator("summary").first)
         assert violations(page, axe) == []
     context.close()
 
@@ -297,7 +297,7 @@ def visited(browser: Any, server: Served, identifier: str, faults: list[str]) ->
             page.evaluate("top => document.querySelector('.attempt pre').scrollTop = top", top)
             drawn(page)
         # By its place: the browser's driver would look through the megabyte for words, in the thread of the page.
-        page.locator(".section > summary").click()
+        unfold(page.locator(".section > summary"))
         page.goto(f"{server.url}/#/metrics")
         page.locator(".tiles").wait_for()
         page.goto(f"{server.url}/#/chat")

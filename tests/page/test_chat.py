@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.page.conftest import unfold
 from tests.page.served import Served
 
 pytestmark = [pytest.mark.system("browser"), pytest.mark.requirement("H2")]
@@ -32,7 +33,7 @@ def test_rounds_are_one_line_each_afterwards_and_open_to_everything(page: Any):
     line = rounds.locator("summary").inner_text()
     assert "Round 1" in line and "clock, calculator" in line and "s" in line
     assert not rounds.locator(".call").first.is_visible()
-    rounds.locator("summary").click()
+    unfold(rounds.locator("summary"))
     opened = rounds.inner_text()
     assert "I look it up." in opened  # the text before the calls
     assert '{"sum":"17 * 23"}' in opened and "391" in opened
@@ -124,8 +125,8 @@ def test_for_a_tool_of_ones_own_one_is_asked_what_it_answers(page: Any, server: 
     page.get_by_label('What does get_weather({"city":"Oslo"}) answer?').fill("sunny")
     page.get_by_role("button", name="Give this result").click()
     page.locator(".about").wait_for()
-    page.locator("details.round summary").click()
-    page.locator("details.round").get_by_text("sunny").first.wait_for()  # it is drawn when it is opened
+    unfold(page.locator("details.round summary"))
+    page.locator("details.round").get_by_text("sunny").first.wait_for()
 
 
 def test_a_tool_that_fails_tells_the_model_and_the_person(page: Any, server: Served):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.page.asking import asked
-from tests.page.conftest import watched
+from tests.page.conftest import unfold, watched
 from tests.page.served import Served
 from tests.page.test_chat import ask
 from tests.page.test_models_and_metrics import RESULTS
@@ -58,7 +58,7 @@ def test_the_page_can_be_shown(browser: Any, server: Served, faults: list[str], 
     page.goto(server.link())
     page.wait_for_selector(".composer")
     ask(page, "What time is it in Oslo, and what is 17 times 23?")
-    page.locator("details.round summary").click()
+    unfold(page.locator("details.round summary"))
     taken(page, "page-chat", tmp_path)
     for question in ("hello", "repair it", "Show an example of a call", "what time is it?"):
         asked(server, question)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.page.asking import asked
-from tests.page.conftest import watched
+from tests.page.conftest import unfold, watched
 from tests.page.served import Served, served
 from tests.page.test_chat import FIELD, ask
 from toolspeak.core.model import JSONObject, Tool
@@ -92,7 +92,7 @@ def test_arguments_and_results_of_tools_are_text(page: Any, server: Served, faul
     inert(page, faults)
     page.get_by_role("button", name="Give this result").click()
     page.locator(".about").wait_for()
-    page.locator("details.round summary").click()
+    unfold(page.locator("details.round summary"))
     inert(page, faults)
     page.get_by_label("Your own tools").first.evaluate("field => field.closest('details').open = true")
     page.get_by_label("Your own tools").first.fill("".join(PAYLOADS))  # no JSON: the error quotes it
@@ -110,9 +110,9 @@ def test_the_inspector_shows_payloads_as_text(page: Any, server: Served, faults:
     page.goto(f"{server.url}/#/inspector/{identifier}")
     page.locator(".one").wait_for()
     for summary in page.locator(".one summary").all():
-        summary.click()
+        unfold(summary)
     for summary in page.locator(".one details details summary").all():
-        summary.click()
+        unfold(summary)
     assert PAYLOADS[0] in page.locator(".one").inner_text()
     inert(page, faults)
 
@@ -151,9 +151,9 @@ def test_what_probes_found_is_text(browser: Any, faults: list[str]):
         page.goto(server.link())
         page.wait_for_selector(".composer")
         page.goto(f"{server.url}/#/models")
-        page.locator(".model").first.get_by_text("What the probe found").click()
+        unfold(page.locator(".model").first.locator("summary").get_by_text("What the probe found"))
         for summary in page.locator(".model summary").all()[1:]:
-            summary.click()
+            unfold(summary)
         assert page.locator(".model").first.locator("tbody tr").count() == len(PAYLOADS)
         assert PAYLOADS[0] in page.locator(".model tbody").first.inner_text()
         assert "Learned since" in page.locator(".model").first.inner_text()
@@ -183,7 +183,7 @@ def test_what_tools_of_the_server_say_is_text(browser: Any, faults: list[str]):
         inert(page, faults)
         page.keyboard.press("Escape")
         exchange = ask(page, "everything")
-        exchange.locator("details.round summary").click()
+        unfold(exchange.locator("details.round summary"))
         assert PAYLOADS[0] in exchange.inner_text()
         inert(page, faults)
         context.close()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.page.conftest import watched
+from tests.page.conftest import unfold, watched
 from tests.page.served import Served, served
 from tests.page.test_chat import FIELD, ask
 from toolspeak.server.gateway import PAGE
@@ -41,8 +41,8 @@ def test_a_tool_of_the_server_is_chosen_runs_there_and_is_shown(page: Any, serve
     exchange = ask(page, "What is in my notes?")
     rounds = exchange.locator("details.round")
     assert "Round 1" in rounds.inner_text() and "read_file" in rounds.inner_text()
-    rounds.locator("summary").click()
-    rounds.get_by_text('{"path":"notes.txt"}').first.wait_for()  # it opens a moment later
+    unfold(rounds.locator("summary"))
+    rounds.get_by_text('{"path":"notes.txt"}').first.wait_for()
     rounds.get_by_text("Buy milk.").first.wait_for()
     assert "391" in exchange.locator(".text").inner_text()  # what the model says after it
     ask(page, "hello")
@@ -62,7 +62,7 @@ def test_what_a_tool_may_not_do_is_an_error_that_the_model_sees(page: Any, serve
     server.script.more["error"] = "That is not for me."
     exchange = ask(page, "Read something elsewhere")
     exchange.locator("details.round summary .badge.bad").first.wait_for()
-    exchange.locator("details.round summary").first.click()
+    unfold(exchange.locator("details.round summary").first)
     assert "root:" not in exchange.inner_text()
 
 

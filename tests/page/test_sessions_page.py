@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tests.page.conftest import watched
+from tests.page.conftest import unfold, watched
 from tests.page.served import Served, served
 from tests.page.test_chat import ask
 from tests.page.test_safety import PAYLOADS, inert
@@ -57,7 +57,7 @@ def test_sessions_are_listed_searched_opened_and_gone_on_with(browser: Any, faul
         page.get_by_label("Search").fill("oslo")
         page.locator(".sessions").get_by_text("1 session", exact=True).wait_for()
         page.locator(".session").click()
-        page.locator("details.round summary").click()
+        unfold(page.locator("details.round summary"))
         shown = page.locator(".exchange").inner_text()
         assert "What time is it in Oslo?" in shown and "It is noon." in shown and "<b>noon</b>" in shown
         ask(page, "hello")
@@ -92,7 +92,7 @@ def test_a_chat_outlives_the_server_and_is_nobody_elses(browser: Any, faults: li
             "What time is it in Oslo, and what is 17 times 23?",
             "markdown, please",
         ]
-        page.locator("details.round summary").click()
+        unfold(page.locator("details.round summary"))
         assert "17 * 23" in page.locator("details.round").inner_text()
         other = opened(browser, server, server.url, faults)
         other.get_by_label("Link or code").fill(keys.new("other", admin=True)[1])
@@ -260,7 +260,7 @@ def test_texts_of_sessions_are_text(browser: Any, faults: list[str], tmp_path: P
         page.locator(".exchange").nth(len(PAYLOADS)).wait_for()
         inert(page, faults)
         for summary in page.locator("details.round > summary").all():
-            summary.click()
+            unfold(summary)
         inert(page, faults)
         shown = page.locator(".transcript").inner_text()
         assert all(shown.count(payload) >= 4 for payload in PAYLOADS[:1])
