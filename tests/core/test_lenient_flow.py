@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.core.reading import read, written
-from toolspeak.core.lenient_json import Transducer
+from toolspeak.core.lenient_json import PART, Transducer
 
 pytestmark = pytest.mark.requirement("B8")
 
@@ -13,17 +13,32 @@ LINE = ("\nResult:",)
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"),
+    ("text", "kept", "out"),
     [
-        ('{"a": 1 /* long', ""),
-        ('{"a": 1 /* long *', "*"),
-        ('{"a": 1 /* long **', "*"),
-        ('{"a": 1 // long', ""),
-        ('{"a": 1 # long', ""),
+        # comments
+        ('{"a": {} /* long', "", '{"a":{}'),
+        ('{"a": {} /* long *', "*", '{"a":{}'),
+        ('{"a": {} /* long **', "*", '{"a":{}'),
+        ('{"a": {} // long', "", '{"a":{}'),
+        ('{"a": {} # long', "", '{"a":{}'),
+        ('{"a": {} /', " /", '{"a":{}'),
+        # quotes
+        ('{"a": ""x"", "b": ', "", '{"a":"x","b":'),
+        ("{'a': 'x', 'b': ", "", '{"a":"x","b":'),
+        ("{'a': 'x', ", "', ", '{"a":"x'),
+        # words
+        ('{"a": x, y, "b": ', "", '{"a":"x, y","b":'),
+        # escapes that were escaped once more
+        (r"{\"a\": \"x\n y", "", r'{"a":"x\n y'),
+        (r"{\"a\": \"x\\n y", "", r'{"a":"x\n y'),
+        (r"{\"a\": \"x\\\\ y", "", r'{"a":"x\\ y'),
+        (r"{\"a\": \"x\\\" y", "", r'{"a":"x\" y'),
+        (r"{\"a\": \"x\\", "\\\\", '{"a":"x'),
     ],
 )
-def test_a_comment_is_read_as_it_comes(text: str, kept: str):
-    assert text[Transducer().feed(text) :] == kept
+def test_what_is_certain_is_read_at_once(text: str, kept: str, out: str):
+    transducer = Transducer()
+    assert (text[transducer.feed(text) :], written(transducer.tokens)) == (kept, out)
 
 
 @pytest.mark.parametrize(
@@ -42,23 +57,14 @@ def test_only_what_may_be_a_mark_at_a_line_is_waited_for(text: str, kept: str, o
     assert (text[transducer.feed(text) :], written(transducer.tokens)) == (kept, out)
 
 
-@pytest.mark.parametrize(
-    ("text", "kept", "out"),
-    [
-        (r"{\"a\": \"x\n y", "", r'{"a":"x\n y'),
-        (r"{\"a\": \"x\\n y", "", r'{"a":"x\n y'),
-        (r"{\"a\": \"x\\\\ y", "", r'{"a":"x\\ y'),
-        (r"{\"a\": \"x\\\" y", "", r'{"a":"x\" y'),
-        (r"{\"a\": \"x\\", "\\\\", '{"a":"x'),
-    ],
-)
-def test_a_string_that_was_escaped_twice_flows_out_as_it_comes(text: str, kept: str, out: str):
-    transducer = Transducer()
-    assert (text[transducer.feed(text) :], written(transducer.tokens)) == (kept, out)
-
-
 def test_a_mark_at_a_line_inside_quotes_is_text():
     assert read('{"a": "x\nResult: y" , "b": 1}', stops=LINE).text == '{"a":"x\\nResult: y","b":1}'
+
+
+def test_escapes_in_a_row_go_out_in_one_piece():
+    transducer = Transducer()
+    transducer.feed('{"a": "x\\n\\t\\"y')
+    assert [text for kind, text in transducer.tokens if kind == PART] == ["x", '\\n\\t\\"', "y"]
 
 
 @pytest.mark.parametrize("text", ["{'a': 'x', 'b': ", "{'a", '{\'a\': """x"""', "[('x'", "{'a': r'x"])

@@ -290,6 +290,7 @@ REPAIRS: list[tuple[str, Any, set[str]]] = [
     ('\ufeff{"a":\u00a01,\u3000"b":\x0c2}', {"a": 1, "b": 2}, {"odd_space"}),
     ("[1\u00a0]", [1], {"odd_space"}),
     ('["a:"b"]', ['a:"b'], {"inner_quotes"}),
+    ('{"\n a ": 1}', {" a ": 1}, {"raw_control"}),
 ]
 
 
