@@ -67,6 +67,12 @@ def test_escapes_in_a_row_go_out_in_one_piece():
     assert [text for kind, text in transducer.tokens if kind == PART] == ["x", '\\n\\t\\"', "y"]
 
 
+@pytest.mark.parametrize("text", ['"""x"""', '""x""', "'''x'''"])
+def test_quotes_around_the_whole_value_are_single_ones(text: str):
+    reading = read(text)
+    assert (reading.text, reading.status, reading.end) == ('""', "complete", 2)
+
+
 @pytest.mark.parametrize("text", ["{'a': 'x', 'b': ", "{'a", '{\'a\': """x"""', "[('x'", "{'a': r'x"])
 def test_outside_a_string_that_flows_there_is_no_shortcut(text: str):
     transducer = Transducer()

@@ -284,6 +284,24 @@ def test_a_long_plain_string_takes_a_handful_of_steps():
 
 
 @pytest.mark.requirement("R-T12")
+@pytest.mark.parametrize(
+    ("text", "most", "options"),
+    [
+        ('{"a": 1}', 4, {}),
+        ('{"a": 1}', 4, {"stops": ("```",)}),
+        ('{"a": "x", "b": 1}', 6, {}),
+        ('[{"a": 1}]', 6, {}),
+        ('(x={"a": 1})', 8, {"call": True}),
+    ],
+)
+def test_plain_json_takes_a_step_for_each_key_value_and_bracket(text: str, most: int, options: dict[str, Any]):
+    transducer = Counting(**options)
+    transducer.feed(text, 0, True)
+    assert transducer.status == "complete"
+    assert transducer.steps <= most
+
+
+@pytest.mark.requirement("R-T12")
 def test_a_chunk_of_a_plain_string_takes_one_step():
     transducer = Counting()
     transducer.feed('{"a": "x')
