@@ -10,9 +10,10 @@ from tests.core.scanning import (
     codes,
     evidence,
     read,
+    told,
     why,
 )
-from toolspeak import Reply
+from toolspeak import Reply, Scanner
 from toolspeak.core.scanner import MAX_FENCE_LINE
 
 # ---- where a mark stands
@@ -230,8 +231,10 @@ def test_a_fence_line_with_a_mark_in_it_is_none():
 
 
 def test_a_bare_call_in_code_is_not_even_looked_at():
-    for text in (f"```js\n{OBJECT}\n```", f"a ` {OBJECT}", f"~~~js\n[{OBJECT}]\n"):
+    lines = "```js\nAction: f\nAction Input: {}\n```"
+    for text in (f"```js\n{OBJECT}\n```", f"a ` {OBJECT}", f"~~~js\n[{OBJECT}]\n", lines):
         assert read(text) == Reply(text=text)
+    assert read(f"<think>{lines[6:-3]}</think>").candidates == ()
 
 
 @pytest.mark.parametrize("open_fence", [f"```json action\n{OBJECT}\nmore\n", f"~~~~json action\n{OBJECT}\nmore\n"])
@@ -246,6 +249,19 @@ def test_a_fence_that_goes_on_behind_its_call_ends_where_the_next_one_opens():
     action = f"```json action\n{OBJECT}\n"
     reply = read(f"{action}more\n{action}more\n```js\n{CALL}\n```\n{CALL}")
     assert why(reply) == ["call accepted", "call accepted", "text in_fence", "call accepted"]
+
+
+def test_the_fence_behind_one_that_went_on_and_was_closed_ends_with_its_marks_only():
+    action = f"```json action\n{OBJECT}\n"
+    reply = read(f"{action}more\n```\n```js\n{action}```\n{CALL}")
+    assert why(reply) == ["call accepted", "call accepted"]
+    assert reply.text == f"\nmore\n```\n```js\n{action}```\n"
+
+
+def test_a_fence_in_the_middle_of_a_line_is_not_waited_for_for_ever():
+    line = "a ```" + "x" * MAX_FENCE_LINE
+    assert told(Scanner().feed(line[:-1])) == ["say a "]
+    assert told(Scanner().feed(line)) == [f"say {line}"]
 
 
 def test_a_fence_without_a_call_does_not_end_where_the_next_one_opens():
