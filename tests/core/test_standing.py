@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.core.pieces import cut
 from tests.core.scanning import CALL, OBJECT, TOOLS, codes, read, scan, why
 from toolspeak import Scanner, TextDelta, fold, parse
 from toolspeak.core.reading.standing import MAX_COMMENT
@@ -45,6 +46,15 @@ def test_a_call_that_is_shown_is_no_call(name: str):
     assert reply.text == text
     assert [each.reason for each in reply.candidates] == ["example"]
     assert reply.candidates[0].evidence["example"] == example
+
+
+@pytest.mark.requirement("B7")
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_a_call_that_is_shown_in_chunks_is_no_call(name: str):
+    text = EXAMPLES[name][0]
+    call = text.index(OBJECT)
+    for places in ([2, call], [4, call - 12], [3, call - 11], [2, 5, call - 11]):
+        assert fold(scan(cut(text, places))) == read(text)
 
 
 @pytest.mark.requirement("B7")
