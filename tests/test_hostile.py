@@ -115,6 +115,20 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "escaped characters in a string": repeat("\\u00e9", OPEN),
     "halves of escaped pairs in a string": repeat("\\ud83d", OPEN),
     "nulls": repeat('"lines": null, ', '<tool_call>{"name":"write_file","arguments":{'),
+    "lists of objects, one a line": repeat('[{"a":1}]\n'),
+    "lists of objects without line breaks": repeat('[{"a":1}] '),
+    "calls of nobody in Python, one a line": repeat("g()\n"),
+    "calls of nobody in Python with arguments": repeat("g(a=1)\n"),
+    "lists of calls of nobody": repeat("[g()]\n"),
+    "elements of examples, one a line": repeat("<example>\n"),
+    "elements of examples, closed": repeat("<example>\n</example>\n"),
+    "comments": repeat("<!-->"),
+    "objects in a fence": repeat('{"a":1}\n', "```json\n"),
+    "objects in a fence for calls": repeat('{"a":1}\n', "```json action\n"),
+    "objects in marks for calls": repeat('{"a":1}\n', "<tool_call>\n"),
+    "calls of nobody in marks": repeat('{"name":"g","arguments":{}}\n', "<tool_call>\n"),
+    "calls that wait in a fence": repeat('{"name":"f","arguments":{}}\n', "```json\n"),
+    "tags of no meaning, one a line": repeat("<a>\n"),
 }
 
 

@@ -16,10 +16,11 @@ from tests.core.scanning import (
     why,
 )
 from toolspeak import Reply, Scanner, parse
-from toolspeak.core import scanner as module
 from toolspeak.core.reading import desk
+from toolspeak.core.reading import passing as module
+from toolspeak.core.reading.passing import MAX_REJECTED
 from toolspeak.core.reading.seam import NONE
-from toolspeak.core.scanner import MAX_FENCE_LINE, MAX_REJECTED, MAX_TAIL
+from toolspeak.core.scanner import MAX_FENCE_LINE, MAX_TAIL
 
 # ---- other marks
 
@@ -399,7 +400,7 @@ def test_behind_very_many_calls_no_more_are_looked_for(monkeypatch: pytest.Monke
     monkeypatch.setattr(desk, "MAX_CALLS", 3)
     reply = read(CALL * 5)
     assert (len(reply.calls), reply.text, codes(reply)) == (3, CALL * 2, ["too_many_calls"])
-    assert reply.notes[0].detail == "behind 2048 calls no more are looked for"
+    assert reply.notes[0].detail == "behind 3 calls no more are looked for"
 
 
 def test_candidates_that_were_calls_do_not_count(monkeypatch: pytest.MonkeyPatch):

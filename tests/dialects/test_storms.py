@@ -6,8 +6,7 @@ import pytest
 
 from tests.dialects.answers import by_character, tool
 from toolspeak import Reply, Tool, parse
-from toolspeak.core import scanner
-from toolspeak.core.reading import desk
+from toolspeak.core.reading import desk, passing
 from toolspeak.dialects import marks, tag_parameters, tag_stops
 
 pytestmark = pytest.mark.requirement("R-T12", "B8")
@@ -60,7 +59,7 @@ def test_a_tag_for_calls_that_names_none_is_part_of_a_value(value: str, tools: t
 @pytest.mark.parametrize("most", [1, 2, 1024])
 @pytest.mark.parametrize("text", [">>>a\n" * 5, "x >>>a\n" * 5, ">>>a\nb\n>>>a\n  >>>a\n"])
 def test_recipients_stay_text_however_many_of_them_are_looked_at(text: str, most: int, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(scanner, "MAX_REJECTED", most)
+    monkeypatch.setattr(passing, "MAX_REJECTED", most)
     reply = parse(text)
     assert by_character(text) == reply
     assert (reply.text, reply.calls) == (text, ())
@@ -93,6 +92,58 @@ def test_in_one_block_no_more_calls_are_looked_for_than_in_many(
     assert [call.name for call in reply.calls] == ["f"] * 3
     assert reply.text.strip(",;") == (unit * 5).strip(",;")
     assert [note.code for note in reply.notes].count("too_many_calls") == 1
+
+
+#: What may be a call and is none, or waits for its end, one behind the other in one block.
+VAIN_BLOCKS = {
+    "objects without a name": ("<tool_call>\n", '{"a":1}\n'),
+    "objects without a name in a fence": ("```json action\n", '{"a":1}\n'),
+    "objects without a name in a list": ("<tool_call>[", '{"a":1},'),
+    "unknown tools": ("<tool_call>\n", '{"name":"x","arguments":{}}\n'),
+    "names as keys": ("<|tools_prefix|>{", '"x":{},'),
+    "calls that wait": ("```json\n", '{"name":"save","arguments":{"text":""}}\n'),
+}
+
+
+@pytest.mark.parametrize("block", VAIN_BLOCKS)
+@pytest.mark.parametrize("most", [3, 4096])
+def test_in_one_block_no_more_candidates_are_looked_at_than_in_many(
+    block: str, most: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(desk, "MAX_CANDIDATES", most)
+    before, unit = VAIN_BLOCKS[block]
+    reply = read(before + unit * 8)
+    assert len(reply.candidates) == min(most, len(parse(before + unit * 8, TOOLS).candidates))
+    if most == 3:
+        assert (reply.text, reply.calls) == (before + unit * 8, ())
+        assert [note.detail for note in reply.notes] == ["behind 3 candidates no more are looked for"]
+
+
+#: Lines that only look as if a mark began them, around noise that is taken out of a line.
+DULL_LINES = (
+    "g()",
+    "g(a=1)",
+    '[{"a": 1}]',
+    '{"a": 1}',
+    "[g()]",
+    "<b>",
+    "    g()",
+    "\tg(a)",
+    "    <b>",
+    "> a",
+    ">>>g",
+    "a",
+)
+
+
+@pytest.mark.parametrize("line", DULL_LINES)
+@pytest.mark.parametrize(
+    "before", ["", "a\n", "a\n\n", "a\n \n\n", 'a\n{"name": "save", "arguments": {"text": "x"}}\n']
+)
+def test_lines_that_are_passed_over_leave_the_same_trace_as_lines_that_are_read(line: str, before: str):
+    for behind in ("", "\n", "\n\n", f"\n{line}\n\n{line}"):
+        text = f"{before}{line}{behind} <|eot|> {CALL.format('x')}"
+        assert read(text).text.startswith("a" if before else line[:1])
 
 
 @pytest.mark.parametrize("value", ["<a><b><c></a><a><b>", "one\ntwo"])

@@ -5,33 +5,30 @@ a table that it is handed; what stands behind a mark is read by a reader of that
 may still become a mark, or the raw text of a candidate whose name is not known yet, and never looks at kept
 text again, so time is linear and a chunk boundary changes nothing.
 
-Above: `reader`. Beside: `dialects`, which provide the table. Below: `standing`, `tails`, `desk`, `runs`, `markup`.
+Above: `reader`. Beside: `dialects`, which provide the table. Below: `passing`, `tails`, `desk`, `runs`, `markup`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from string import ascii_letters
 from typing import ClassVar
 
 from .events import Event, ReasoningDelta, TextDelta
 from .model import require
-from .reading.desk import MAX_CALLS, Desk
+from .reading.desk import Desk
 from .reading.literals import has_surrogate, replace_surrogates
 from .reading.markup import MORE, has_word, lex_head, lex_tag, read_head
+from .reading.passing import Passing
 from .reading.runs import Run
 from .reading.seam import NONE, MarkTable, Opening, Reader, Role
-from .reading.standing import Standing
 from .reading.tails import MAX_TAIL, behind_last
 
 __all__ = ["Scanner"]
 
-#: What no longer matters when the text has turned out not to be about calls.
-_IDLE_ROLES = frozenset({"open", "noise", "closer", "example", "example_end"})
 #: A fence line longer than this is not one.
 MAX_FENCE_LINE = 120
-#: So many candidates that were none: the text is not about calls, and each attempt costs time.
-MAX_REJECTED = 2000
 
 _NOT_PLAIN = re.compile(r"[<>`{\[\]✿\n\ud800-\udfff]").search
 _SPACES = frozenset(" \t\r\n\u00a0")
@@ -39,20 +36,19 @@ _BLANK = re.compile(r"[ \t\r\n\u00a0]+").match
 _LINE_TAIL = re.compile(r"\n[ \t\r]*$").search
 _FENCE_LINE = re.compile(r"(`{3,32}+|~{3,32}+)([^\n]{0,120}+)(?:\n|\Z)").match
 _FENCE_BEGUN = re.compile(r"`{1,2}|~{1,2}|(?:`{3,32}+|~{3,32}+)[^\n]{0,120}+").fullmatch
+#: What stands behind the `<` of every mark.
+_TAG_FIRSTS = frozenset(f"/!_|｜{ascii_letters}")
 _MAY_BEGIN_JSON = frozenset({"{", "[", " ", "\t", "\r", "\n"})
 _TICKS = re.compile(r"`+").match
 #: Marks that a name and another mark follow.
 _LONG = frozenset({"|open|", "|close|"})
 
 
-class Scanner(Standing):
+class Scanner(Passing):
     """One answer. `feed` chunks as they come, then `close`."""
 
     def __init__(self, desk: Desk, table: MarkTable) -> None:
-        super().__init__(desk)
-        self._table = table
-        self._find_place = table.place
-        self._meaning = table.meaning
+        super().__init__(desk, table)
         self._state: Callable[[str, int, bool], int] = self._text
         self._unread = ""
         self._run: Run | None = None
@@ -72,7 +68,6 @@ class Scanner(Standing):
         self._commits = 0
         self._seen = 0
         self._valid = 0
-        self._rejected = 0  # candidates that gave no call
         self._plain_run: Run | None = None  # the shortcut through plain text and thinking, once it is needed
 
     # ---- the outside
@@ -176,17 +171,14 @@ class Scanner(Standing):
 
     def _text(self, buf: str, pos: int, final: bool) -> int:
         if self._fresh:
-            if buf[pos] in _SPACES:
-                return self._blank(buf, pos)
-            if self._line_begins and buf[pos] != "<":
-                found = self._line_start(buf, pos, final)
-                if found != NONE:
-                    return found
-            if buf[pos] in "{[":
-                return self._bracket(buf, pos, final)
+            found = self._fresh_text(buf, pos, final)
+            if found != NONE:
+                return found
         end = self._next_mark(buf, pos, final)
         if end > pos:
             self._fresh = self._line_begins = False
+            if self._passed >= 0:
+                self._see_line(buf, pos, self._passed)
             self._say(buf[pos:end])
             if end == len(buf):
                 return end
@@ -194,50 +186,21 @@ class Scanner(Standing):
             return end if new == MORE else new
         return self._HANDLERS[buf[pos]](self, buf, pos, final)
 
+    def _fresh_text(self, buf: str, pos: int, final: bool) -> int:
+        """Where nothing but white space or calls stands before on the line; NONE when nothing special is there."""
+        char = buf[pos]
+        if char == "<":
+            return self._angle(buf, pos, final) if buf[pos + 1 : pos + 2] in _TAG_FIRSTS else NONE
+        if char in _SPACES:
+            return self._blank(buf, pos)
+        found = self._line_start(buf, pos, final) if self._line_begins else NONE
+        return self._bracket(buf, pos, final) if found == NONE and char in "{[" else found
+
     def _blank(self, buf: str, pos: int) -> int:
         blank = _BLANK(buf, pos)
         assert blank is not None
         self._say_blank(blank.group())
         return blank.end()
-
-    def _next_mark(self, buf: str, pos: int, final: bool) -> int:
-        """Where the next thing stands that may be a mark. Tags and brackets that mean nothing are passed over."""
-        at = pos
-        while True:
-            place = self._find_place(buf, at)
-            if place is None:
-                return len(buf)
-            at = place.start()
-            if buf[at] == "<":
-                head = lex_head(buf, at)
-                if at + len(head) == len(buf):
-                    return at
-                meaning = self._meaning(head)
-                behind = at if meaning is not None and not self._dull(meaning[0]) else at + 1
-            else:
-                behind = self._behind_bracket(buf, at, final)
-            if behind == at:
-                return at
-            at = behind
-
-    def _behind_bracket(self, buf: str, at: int, final: bool) -> int:
-        """Behind a `>` that begins no mark, and the line break before it, if there is one; `at` when none is there."""
-        if buf[at] not in "\n>":
-            return at
-        blank = _BLANK(buf, at)
-        bracket = at if blank is None else blank.end()
-        if not buf.startswith(">", bracket):
-            return at
-        dull = self._rejected >= MAX_REJECTED or self._table.literal(buf, bracket, final) == NONE
-        return bracket + 1 if dull else at
-
-    def _dull(self, role: Role) -> bool:
-        """Whether a tag of this meaning is plain text here."""
-        if role == "closer" and not (self._desk.calls_seen or self._tails or self._fence):
-            return True  # nothing has been opened that it could close
-        if role == "first":
-            return bool(self._last) or self._started
-        return (role == "think" and self._reasoning) or (role in _IDLE_ROLES and self._rejected >= MAX_REJECTED)
 
     def _line_start(self, buf: str, pos: int, final: bool) -> int:
         """The first visible character of a line: a fence, or a word that is a mark here and nowhere else."""
@@ -297,7 +260,7 @@ class Scanner(Standing):
         if opening.wrapper == "weak":
             if end == len(buf) and not final:
                 return MORE  # the first character inside decides
-            if self._rejected >= MAX_REJECTED or buf[end : end + 1] not in _MAY_BEGIN_JSON:
+            if self._idle or buf[end : end + 1] not in _MAY_BEGIN_JSON:
                 eol = len(buf)
         if eol == len(buf):
             self._fence = marks
@@ -324,7 +287,7 @@ class Scanner(Standing):
             return self._begin_comment(buf, pos)
         if end == len(buf) and not final:
             return MORE if self._table.may_become_tag(read_head(head)[0]) else self._plain(buf, pos)
-        if self._fence.startswith("<") and buf.startswith(self._fence, pos):
+        if self._fence and self._fence[0] == "<" and buf.startswith(self._fence, pos):
             self._fence = ""
         if meaning is None or self._dull(meaning[0]):
             return self._plain(buf, pos)
@@ -358,7 +321,7 @@ class Scanner(Standing):
                 return self._act(found[0], found[1], buf, pos, pos + found[2])
             if found == MORE:
                 return MORE
-        barred = self._reasoning or self._aside or self._fence or self._in_code or self._rejected >= MAX_REJECTED
+        barred = self._reasoning or self._aside or self._fence or self._in_code or self._idle
         if barred or not (self._fresh or self._last.isspace()):
             return self._plain(buf, pos)
         opening = self._table.bare(buf, pos, final)
@@ -459,7 +422,7 @@ class Scanner(Standing):
 
     def _open(self, opening: Opening, buf: str, pos: int, end: int, fence: str = "") -> int:
         """A mark that may begin a call stands between `pos` and `end`."""
-        if self._rejected >= MAX_REJECTED:
+        if self._idle:
             return self._plain(buf, pos)
         evidence = self._evidence(
             opening, None if self._desk.nonce is None else has_word(buf[pos:end], self._desk.nonce)
@@ -512,9 +475,8 @@ class Scanner(Standing):
         self._raw = []
         if self._desk.calls_valid == self._valid:
             self._rejected += 1
-        if self._desk.full and self._rejected < MAX_REJECTED:
-            self._rejected = MAX_REJECTED
-            self._desk.note("too_many_calls", f"behind {MAX_CALLS} calls no more are looked for")
+        if self._desk.full and not self._idle:
+            self._give_up()
         self._fresh = True
         self._line_begins = False
         waiting = [builder for builder in reader.builders if builder.state == "tail"]
@@ -554,8 +516,8 @@ class Scanner(Standing):
     #: What a mark does that is read as a whole and leaves no trace elsewhere.
     _WHOLE: ClassVar[dict[str, Callable[..., int]]] = {
         "result": _result,
-        "example": Standing._begin_example,
-        "example_end": Standing._end_example,
+        "example": Passing._begin_example,
+        "example_end": Passing._end_example,
     }
     _HANDLERS: ClassVar[dict[str, Callable[..., int]]] = {
         "<": _angle,
@@ -565,5 +527,5 @@ class Scanner(Standing):
         "]": _literal,
         ">": _literal,
         "✿": _literal,
-        "\n": Standing._newline,
+        "\n": Passing._newline,
     }

@@ -60,9 +60,15 @@ class Context:
 
     def builder(self) -> CallBuilder:
         """A new candidate in this block."""
+        self.desk.candidates += 1
         builder = CallBuilder(self.desk, self.evidence, waits=self.evidence.wrapper != "strong")
         self.builders.append(builder)
         return builder
+
+    def withdraw(self) -> None:
+        """The last candidate is read anew: it has not been there."""
+        self.desk.candidates -= 1
+        self.builders.pop()
 
     def release(self) -> None:
         """The block has ended well: judge the calls that waited for that."""

@@ -95,7 +95,7 @@ def read_whole(context: Context, buf: str, pos: int, canonical: bool = False) ->
         return 0
     if context.builder().take_call(head[2], arguments):
         return tail.end()
-    context.builders.pop()
+    context.withdraw()
     return 0
 
 
@@ -295,6 +295,9 @@ class JsonCalls(Body):
         if frame.named:
             if builder.state in ("live", "held"):
                 self._end_call(builder)
+            if self.context.desk.full:
+                self._fail("not_a_call")
+                return
             frame.builder = builder = self.context.builder()
         frame.named = True
         frame.role = "arguments"

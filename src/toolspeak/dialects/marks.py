@@ -249,13 +249,15 @@ _MARK_NAMES = frozenset({"mark", "nonce"})
 _AROUND_MARK = "\"'“”()[]{}#,.;*"
 _MARK = re.compile(r"[\w-]{1,32}").fullmatch
 
+#: Marks by their first two characters, and by the first one for a text that ends behind it: one look refuses the rest.
 _ByFirst = dict[str, list[tuple[str, Role, Opening | None]]]
 
 
 def _by_first(table: dict[str, tuple[Role, Opening | None]]) -> _ByFirst:
     found: _ByFirst = {}
     for mark, (role, opening) in table.items():
-        found.setdefault(mark[0], []).append((mark, role, opening))
+        for begun in (mark[:1], mark[:2]):
+            found.setdefault(begun, []).append((mark, role, opening))
     return found
 
 
@@ -263,11 +265,13 @@ _LITERALS_BY_FIRST = _by_first(LITERALS)
 _LINES_BY_FIRST = _by_first(LINES)
 
 _WORD = re.compile(r"[A-Za-z_$][\w$.:-]{0,199}").match
-_FIRST_KEY = re.compile(r"\{\s{0,64}[\"'“”]?([A-Za-z_]{1,16})[\"'“”]?\s{0,16}[:=]").match
-_FIRST_KEY_BEGUN = re.compile(r"\{\s{0,64}(?:[\"'“”]?(?:[A-Za-z_]{1,16}(?:[\"'“”]?\s{0,16})?)?)?").fullmatch
-_LIST = re.compile(r"\[\s{0,64}").match
-_PYTHON = re.compile(r"([A-Za-z_][\w.-]{0,127})\(").match
-_PYTHON_BEGUN = re.compile(r"(?:[A-Za-z_][\w.-]{0,127})?").fullmatch
+_KEY = r"\{\s{0,64}[\"'“”]?([A-Za-z_]{1,16})[\"'“”]?\s{0,16}[:=]"
+_CALL = r"([A-Za-z_][\w.-]{0,127})\("
+_FIRST_KEY = re.compile(_KEY).match
+_KEY_BEGUN = r"\{\s{0,64}(?:[\"'“”]?(?:[A-Za-z_]{1,16}(?:[\"'“”]?\s{0,16})?)?)?"
+_FIRST_KEY_BEGUN = re.compile(_KEY_BEGUN).fullmatch
+_LIST = re.compile(rf"\[\s{{0,64}}+(?:{_KEY}|{_CALL})").match
+_LIST_BEGUN = re.compile(rf"\[\s{{0,64}}+(?:{_KEY_BEGUN}|(?:[A-Za-z_][\w.-]{{0,127}})?)").fullmatch
 _AFTER_NAME = re.compile(r"[\t ]{0,8}(?:\(|\{|\[ARGS\]|:?\s{0,8}(?:\{|<(?=[^|])))").match
 _AFTER_NAME_BEGUN = re.compile(r"[\t ]{0,8}(?:\[(?:A(?:R(?:GS?)?)?)?|:?\s{0,8}<?)?").fullmatch
 _WINDOW = 160
@@ -378,7 +382,7 @@ class Marks:
         return self._find(_LITERALS_BY_FIRST, buf, pos, final)
 
     def _find(self, table: _ByFirst, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
-        candidates = table.get(buf[pos])
+        candidates = table.get(buf[pos : pos + 2])
         if candidates is None:
             return NONE
         rest = buf[pos : pos + 24]
@@ -391,7 +395,7 @@ class Marks:
 
     def line(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
         """The mark at the first word of a line: a fixed word, or the name of a tool with arguments behind it."""
-        found = self._find(_LINES_BY_FIRST, buf, pos, final)
+        found = self._find(_LINES_BY_FIRST, buf, pos, final) if buf[pos : pos + 2] in _LINES_BY_FIRST else NONE
         if found == NONE and self._desk.nonce is not None:
             found = self._signed_action(buf, pos, final)
         if found != NONE:
@@ -460,27 +464,22 @@ class Marks:
 
     def bare(self, buf: str, pos: int, final: bool) -> Opening | int:
         """Whether the bracket at `pos` may begin a bare call."""
-        window = buf[pos : pos + _WINDOW]
-        found = self._bare_list(window, final) if window[0] == "[" else self._bare_object(window, final)
+        found = (self._bare_list if buf[pos] == "[" else self._bare_object)(buf, pos, final)
         return found if isinstance(found, int) or self._counts(found) else NONE
 
-    def _bare_object(self, window: str, final: bool) -> Opening | int:
-        key = _FIRST_KEY(window)
-        if key is not None:
-            return _BARE_JSON if key.group(1) in ROLES else NONE
-        return MORE if not final and len(window) < _WINDOW and _FIRST_KEY_BEGUN(window) else NONE
+    def _bare_object(self, buf: str, pos: int, final: bool) -> Opening | int:
+        key = _FIRST_KEY(buf, pos, pos + _WINDOW)
+        if key is None:
+            return MORE if not final and len(buf) - pos < _WINDOW and _FIRST_KEY_BEGUN(buf, pos) else NONE
+        return _BARE_JSON if key[1] in ROLES else NONE
 
-    def _bare_list(self, window: str, final: bool) -> Opening | int:
-        blank = _LIST(window)
-        assert blank is not None
-        inside = window[blank.end() :]
-        if inside.startswith("{"):
-            return self._bare_object(inside, final)
-        call = _PYTHON(inside)
-        if call is not None:
-            known = self._desk.knows(call.group(1))
-            return NONE if known is False else _BARE_PYTHON
-        return MORE if not final and len(window) < _WINDOW and _PYTHON_BEGUN(inside) else NONE
+    def _bare_list(self, buf: str, pos: int, final: bool) -> Opening | int:
+        first = _LIST(buf, pos, pos + _WINDOW)
+        if first is None:
+            return MORE if not final and len(buf) - pos < _WINDOW and _LIST_BEGUN(buf, pos) else NONE
+        if first[1] is not None:
+            return _BARE_JSON if first[1] in ROLES else NONE
+        return NONE if self._desk.knows(first[2]) is False else _BARE_PYTHON
 
     # ---- readers
 

@@ -22,6 +22,8 @@ ALWAYS_SIDE_EFFECTS = frozenset({"shell"})
 _ANY_OBJECT = ArgumentSchema.of(None)
 #: Nobody means so many calls in one answer; each costs time here, and more where it is carried out.
 MAX_CALLS = 2048
+#: Nor does anybody write so many things that may be calls: those that are none, or wait, cost time as well.
+MAX_CANDIDATES = 2 * MAX_CALLS
 #: Near misses are looked for in short names only: the search is not linear.
 _MAX_NEAR_MISS = 64
 
@@ -47,6 +49,7 @@ class Desk:
         self.commits = 0  # calls that have gone out; readers and the scanner compare it
         self.final_answer = False  # the model has said that it is done (ReAct)
         self.calls_valid = 0
+        self.candidates = 0  # whatever may have been a call, as far as readers of text go
         self.calls_seen = 0  # calls that have been completed or refused after they went out
         self._untrusted = untrusted
         self._find_calls = find_calls
@@ -106,8 +109,13 @@ class Desk:
 
     @property
     def full(self) -> bool:
-        """Whether so many calls have been seen that no more are looked for."""
-        return self.calls_seen >= MAX_CALLS
+        """Whether so many calls, or things that may be some, have been seen that no more are looked for."""
+        return self.calls_seen >= MAX_CALLS or self.candidates >= MAX_CANDIDATES
+
+    def note_full(self) -> None:
+        """Say that no more are looked for."""
+        most = f"{MAX_CALLS} calls" if self.calls_seen >= MAX_CALLS else f"{MAX_CANDIDATES} candidates"
+        self.note("too_many_calls", f"behind {most} no more are looked for")
 
     def next_index(self) -> int:
         """The number of the next call."""

@@ -25,6 +25,7 @@ _STRAIGHT_QUOTES = frozenset("\"'")
 _BEFORE_QUOTE = frozenset(" \t\r\n\u00a0([{:=,")
 #: Lines that begin so are quoted, or rows of a table.
 _LINE_HEADS: dict[str, Example] = {">": "quoted_line", "|": "table"}
+_BLANK = re.compile(r"[ \t\r\u00a0]+").match
 _TICK_RUNS = re.compile(r"`+").findall
 
 
@@ -101,6 +102,14 @@ class Standing:
         if not self._started:
             self._started = not (self._reasoning or text.isspace())
 
+    def _see_line(self, buf: str, pos: int, newline: int) -> None:
+        """A line begins behind `newline`, somewhere in the text from `pos` on that is said at once."""
+        above = buf.rfind("\n", pos, newline)
+        is_blank = not buf[max(pos, above + 1) : newline].strip()
+        self._gap = is_blank and (above >= 0 or not self._head)
+        blank = _BLANK(buf, newline + 1)
+        self._indent = 0 if blank is None else len(blank.group().expandtabs(_CODE_INDENT))
+
     def _see(self, text: str, candidate: bool) -> None:
         """Remember what of this text matters."""
         line = text.rfind("\n") + 1
@@ -108,7 +117,7 @@ class Standing:
             self._ticks = 0
         if line or not self._head:
             self._head = text[line:].lstrip()[:1]
-        if "`" in text and not candidate:
+        if not candidate and "`" in text:
             self._count_ticks(text, line)
         if self._shown and not self._tails:
             ended = self._shown_in == "comment" and "-->" in f"{self._before}{self._last}{text}"
@@ -156,7 +165,13 @@ class Standing:
 
     def _newline(self, buf: str, pos: int, final: bool) -> int:
         gap = not self._head
-        self._say("\n")
+        if self._tails:
+            self._say("\n")
+        else:  # no text is said as often
+            self._desk.say("\n", self._reasoning)
+            self._shown -= self._shown > 0
+            self._ticks = 0
+            self._before, self._last, self._head = self._last, "\n", ""
         self._begin_line(True, gap)
         return pos + 1
 
