@@ -177,6 +177,6 @@ def _told(value: JSONValue, schema: JSONObject, request: str) -> bool:
         return all(_told(each, {}, request) for each in value.values())
     if isinstance(value, list):
         return all(_told(each, {}, request) for each in value)
-    if value is None:
+    if value is None or value == "":
         return False
     return value in (schema.get("enum") or ()) or stands_in(value, request)

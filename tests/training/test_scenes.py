@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 
 import pytest
 
@@ -12,11 +13,13 @@ from toolspeak.core.schema import ArgumentSchema
 from training.chains import Chain
 from training.compose import Composed
 from training.family import Style, families
+from training.recorded import Recorded
 from training.render import Answer, prompt, target
 from training.scenes import Scenes
 from training.values import kind
 
 FAMILIES = families()
+CITIES = ("Oslo", "Rome", "Lima", "Cairo", "Quito", "Tokyo", "Paris", "Sofia", "Hanoi", "Dakar")
 
 
 def fits(tool_parameters: object, call: ToolCall) -> bool:
@@ -85,3 +88,24 @@ def test_a_chain_ends_in_an_answer_from_its_last_result():
     rounds = Chain(rng, Style()).rounds(rng)
     assert [bool(each.answer.calls) for each in rounds] == [True, True, False]
     assert target("envelope", Answer((), "It is 4."), "abc") == '{"nonce":"abc","calls":[],"reply":"It is 4."}'
+
+
+def test_recorded_requests_come_with_their_own_tools_and_fit_them(tmp_path: Path):
+    tool = {"name": "get_weather", "description": "Weather of a city", "parameters": {"city": {"type": "str"}}}
+    other = {"name": "send_parcel", "description": "Sends a box", "parameters": {"weight": {"type": "float"}}}
+    rows = [
+        *({"query": f"Weather in {city}?", "tools": [tool], "answers": [{"name": "get_weather", "arguments": {"city": city}}]} for city in CITIES),
+        *({"query": f"Send a box of {at} kg", "tools": [other], "answers": [{"name": "send_parcel", "arguments": {"weight": at}}]} for at in range(20)),
+        *({"query": f"Translate the word {city}", "tools": [tool], "answers": [], "reply": "I cannot."} for city in CITIES),
+    ]  # fmt: skip
+    (tmp_path / "some.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    scenes, rng = Scenes(FAMILIES, None, [], None, Recorded(tmp_path)), random.Random(3)
+    found = [scene for _ in range(400) for scene in scenes.group(rng) if scene.what == "recorded"]
+    assert len(found) > 20
+    for scene in found:
+        listed = {each.name: each for each in scene.turn.tools}
+        assert all(fits(listed[call.name].parameters, call) for call in scene.answer.calls)
+    names = [len(scene.turn.tools) for scene in found]
+    assert min(names) >= 1 and max(names) > 2
+    told = [scene.answer.text for _ in range(400) for scene in scenes.group(rng) if scene.what == "irrelevant"]
+    assert "I cannot." in told
