@@ -119,6 +119,18 @@ def test_in_one_block_no_more_candidates_are_looked_at_than_in_many(
         assert [note.detail for note in reply.notes] == ["behind 3 candidates no more are looked for"]
 
 
+@pytest.mark.parametrize("unit", ["<!-- a -->\n", "<!-->", "<example>\n</example>\n", "<example>a</example>\n"])
+@pytest.mark.parametrize(("times", "found"), [(2, 1), (3, 0), (8, 0)])
+def test_behind_very_many_places_for_examples_nothing_is_called(
+    unit: str, times: int, found: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(passing, "MAX_SHOWS", 3)
+    text = unit * times + "\n" + CALL.format("x")
+    reply = read(text)
+    assert len(reply.calls) == found
+    assert reply.text == text[: None if not found else -len(CALL.format("x"))]
+
+
 #: Lines that only look as if a mark began them, around noise that is taken out of a line.
 DULL_LINES = (
     "g()",

@@ -16,9 +16,11 @@ from .standing import Standing
 __all__ = ["Passing"]
 
 #: What no longer matters when the text has turned out not to be about calls.
-_IDLE_ROLES = frozenset({"open", "noise", "closer", "example", "example_end"})
+_IDLE_ROLES = frozenset({"open", "noise", "closer", "comment", "example", "example_end"})
 #: So many candidates that were none: the text is not about calls, and each attempt costs time.
 MAX_REJECTED = 2000
+#: So many comments and elements of examples: nor is a text about calls that shows so much.
+MAX_SHOWS = 4096
 
 _SPACES = frozenset(" \t\r\n\u00a0")
 _NOT_BLANK = re.compile(r"[^ \t\r\n\u00a0]").search
@@ -38,7 +40,7 @@ class Passing(Standing):
     @property
     def _idle(self) -> bool:
         """Whether the text has turned out not to be about calls."""
-        return self._rejected >= MAX_REJECTED
+        return self._rejected >= MAX_REJECTED or self._shows >= MAX_SHOWS
 
     def _give_up(self) -> None:
         """No more calls are looked for."""

@@ -45,6 +45,7 @@ class Standing:
         self._gap = False  # the line above is empty
         self._indent = 0  # the columns of white space that this line begins with
         self._shown = 0  # how much may still come of what shows examples
+        self._shows = 0  # how often something has begun that shows examples
         self._shown_in: Example = "comment"  # what that is: an HTML comment, or an element
         self._reasoning = False
         self._aside = False  # a thinking mark stood in the middle of a line: text, but no place for calls
@@ -196,6 +197,7 @@ class Standing:
 
     def _show(self, where: Example) -> None:
         """What follows is shown, until it ends. A comment in an element is a part of it, and so the other way round."""
+        self._shows += 1
         if not self._shown or self._shown_in == where:
             self._shown, self._shown_in = MAX_COMMENT, where
 
