@@ -163,6 +163,7 @@ CALLING = {
     "calls and tokens that end a turn",
     "calls in one block",
     "calls in one list",
+    "calls that wait in a fence",
 }
 
 
