@@ -31,8 +31,10 @@ from .seal import Seal
 from .tokens import END, tokenizer
 from .train import restored
 
-#: The token by which an envelope says that nothing is called: the list ends where a call could begin.
-NO_CALLS = "]"
+#: By which token an envelope says that nothing is called, or that something is, behind the one that begins the list; and
+#: whether more of a bias makes it more likely.
+WAYS = {"none": ("]", -1), "call": ('{"', 1)}
+BEGINS = "["
 
 
 class Asked(NamedTuple):
@@ -126,6 +128,8 @@ def main() -> None:
     add("--count", type=int, default=600)
     add("--device", default="cuda")
     add("--bias", type=float, nargs="*", help="how much less likely no call is made; several are measured one by one")
+    add("--way", choices=list(WAYS), default="none", help="which token the bias is for")
+    add("--here", action="store_true", help="the bias counts where the list begins, and not wherever the token stands")
     add("--out", default="")
     asked = parser.parse_args()
     kind = torch.bfloat16 if asked.device == "cuda" else torch.float32
@@ -138,7 +142,9 @@ def main() -> None:
         cases += as_recorded(Recorded(Path(asked.recorded), held_out=True))
     prompts = [coder.encode(each.prompt, add_special_tokens=False).ids for each in cases]
     for name, bias in itertools.product(asked.adapters, asked.bias or [0.0]):
-        model.bias = {coder.token_to_id(NO_CALLS): -bias}
+        token, sign = WAYS[asked.way]
+        model.bias = {coder.token_to_id(token): sign * bias}
+        model.bias_behind = coder.token_to_id(BEGINS) if asked.here else None
         changed = {each: weights[each] for each in linear_names()} if name == "none" else restored(weights, Path(name))
         answers = [coder.decode(ids) for ids in model.decode(prompts, changed, coder.token_to_id(END), 200)]
         counts: dict[str, list[int]] = {}

@@ -94,6 +94,8 @@ class Model:
         self.before, self.after = before, after
         #: Added to the logits when answers are decoded: what `logit_bias` does where the model is served.
         self.bias: dict[int, float] = {}
+        #: Where it is added: behind this token only; None: everywhere, which is all that a server can do.
+        self.bias_behind: int | None = None
 
     def hidden(self, ids: Tensor, positions: Tensor, attention: Attention, changed: Weights) -> Tensor:
         """What the last layer says to each token."""
@@ -147,8 +149,9 @@ class Model:
         rows, places = torch.arange(count, device=device), torch.arange(width + most, device=device)
         x = _norm(x[rows, lengths - 1], w["output_norm.weight"])
         position, done, said = lengths.clone(), torch.zeros(count, dtype=torch.bool, device=device), list[Tensor]()
+        token = torch.full((count,), -1, dtype=torch.long, device=device)
         for step in range(most):
-            token = self._likeliest(x)
+            token = self._likeliest(x, token)
             token = torch.where(done, torch.full_like(token, end), token)
             said.append(token)
             done |= token == end
@@ -159,10 +162,10 @@ class Model:
         answers = torch.stack(said, 1).tolist()
         return [each[: each.index(end)] if end in each else each for each in answers]
 
-    def _likeliest(self, x: Tensor) -> Tensor:
+    def _likeliest(self, x: Tensor, before: Tensor) -> Tensor:
         logits = self.logits(x)
         for token, more in self.bias.items():
-            logits[:, token] += more
+            logits[:, token] += more if self.bias_behind is None else more * (before == self.bias_behind)
         return logits.argmax(-1)
 
     def _step(
