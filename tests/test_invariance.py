@@ -41,6 +41,10 @@ FRAGMENTS += [
     "\ud800",
     "TOOL_CALL\n",
     "hello ",
+    "\n\n    ",
+    "\f",
+    "<|content_text|>",
+    "<|close|tools>",
     ". ",
     '```json\n{"name":"f"}\n```',
 ]
@@ -80,6 +84,35 @@ def test_where_a_text_is_cut_changes_nothing(text: str, options: dict[str, Any],
     whole = parse(text, **options)
     assert fold(scan(text, **options)) == whole
     assert fold(scan(cut(text, places), **options)) == whole
+
+
+CALL = '<tool_call>{"name":"f","arguments":{}}</tool_call>'
+#: Texts in which a place to cut at is easily taken for more than that.
+DELICATE = {
+    "a part of a long tag in one tag": "<function=f></function><|close|tools>",
+    "another part of a long tag in one tag": "<function=f></function><|open|argument>",
+    "a tick that is held behind a call which is text": 'So {"name":"f","arguments":{}}`><function>',
+    "white space between a call and the end of its line": "f()  \nfoo",
+    "a line break of two characters behind a call": "f{}\r\n",
+    "an indented call behind a block that is none": "x\n<tool_call>\n\n    ✿FUNCTION✿: f\n✿ARGS✿: {}\nfoo",
+    "an indented recipient behind a block that is none": "x\n\n    <tool_call>  \n\n    >>>f\n{}\nfoo",
+    "a hard space behind a block that is none": "x\n<tool_call>\n\u00a0✿FUNCTION✿: f\n✿ARGS✿: {}\n",
+    "a row of a table behind a form feed": f"x\n\f| {CALL}",
+    "a mark that means nothing in an indented line": f"x\n\n    abc! <|content_text|>{CALL} foo",
+    "a mark that means nothing behind an indented line": f"x\n\n    <b>\n foo! <|content_text|>{CALL} foo",
+    "a mark that means nothing behind a form feed": f"x\n\n    <b>\n\f<|content_text|>{CALL} foo",
+}
+
+
+@pytest.mark.requirement("B8")
+@pytest.mark.parametrize("name", DELICATE)
+def test_where_a_delicate_text_is_cut_changes_nothing(name: str):
+    text = DELICATE[name]
+    for tools in TOOLS:
+        whole = parse(text, tools)
+        assert fold(scan(text, tools=tools)) == whole
+        for place in range(1, len(text)):
+            assert fold(scan(cut(text, [place]), tools=tools)) == whole
 
 
 @pytest.mark.requirement("B11")

@@ -200,8 +200,9 @@ def test_a_mark_that_is_not_whole_in_the_end_is_text(mark: str):
         ("<go>a\n \t\r<go>!", True),
         ("<go>a<go>!", False),
         ("<go>a\nb<go>!", False),
-        ("<go>\n" + " " * 255 + "<go>!", True),
-        ("<go>\n" + " " * 256 + "<go>!", False),
+        ("<go>\n" + " " * 300 + "<go>!", True),
+        ("<go>\n\u00a0<go>!", True),
+        ("<go>\n\f<go>!", False),
     ],
 )
 def test_behind_a_failed_block_a_line_begins_where_the_block_ended_with_one(text: str, line_start: bool):

@@ -271,3 +271,32 @@ def test_what_follows_an_unknown_call_is_read_however_long_it_is(text: str, call
     assert len(reply.calls) == calls
     assert fold(scan([text[at : at + 5] for at in range(0, len(text), 5)])) == reply
     assert fold(scan([text[at : at + 1000] for at in range(0, len(text), 1000)])) == reply
+
+
+@pytest.mark.requirement("B7", "B8")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "So:\n<tool_call>\n\n    ✿FUNCTION✿: f\n✿ARGS✿: {}\nis how.",
+        f"So:\n\f| {CALL}",
+        f"So:\n\n    this! <|content_text|>{CALL} is how.",
+    ],
+)
+def test_a_call_is_shown_however_what_stands_before_it_came(text: str):
+    """White space that a block took with it, or that begins a line, says the same in every chunk."""
+    reply = read(text)
+    assert (reply.text, reply.calls) == (text.replace("<|content_text|>", ""), ())
+
+
+@pytest.mark.requirement("B8")
+def test_ticks_that_are_held_behind_a_call_count_once():
+    text = f"So {OBJECT}`> {CALL}"
+    reply = read(text)
+    assert (reply.text, reply.calls) == (text, ())
+    assert reply.candidates[1].evidence["in_code"] is True
+
+
+@pytest.mark.requirement("B8")
+def test_white_space_behind_a_call_that_ends_with_its_line_is_text():
+    reply = read("f()  \nDone.")
+    assert (reply.text, len(reply.calls)) == ("  \nDone.", 1)

@@ -31,9 +31,9 @@ __all__ = ["Scanner"]
 MAX_FENCE_LINE = 120
 
 _NOT_PLAIN = re.compile(r"[<>`{\[\]✿\n\ud800-\udfff]").search
-_SPACES = frozenset(" \t\r\n\u00a0")
+_BLANKS = " \t\r\n\u00a0"
+_SPACES = frozenset(_BLANKS)
 _BLANK = re.compile(r"[ \t\r\n\u00a0]+").match
-_LINE_TAIL = re.compile(r"\n[ \t\r]*$").search
 _FENCE_LINE = re.compile(r"(`{3,32}+|~{3,32}+)([^\n]{0,120}+)(?:\n|\Z)").match
 _FENCE_BEGUN = re.compile(r"`{1,2}|~{1,2}|(?:`{3,32}+|~{3,32}+)[^\n]{0,120}+").fullmatch
 #: What stands behind the `<` of every mark.
@@ -155,7 +155,7 @@ class Scanner(Passing):
         if self._reader is not None:
             return self._reader.run()
         begun = self._started or self._reasoning
-        if self._fresh or self._tails or self._shown or not begun or self._state != self._text:
+        if self._fresh or not self._head or self._tails or self._shown or not begun or self._state != self._text:
             return None
         if self._plain_run is None:
             self._plain_run = Run(_NOT_PLAIN, self._take)
@@ -177,8 +177,9 @@ class Scanner(Passing):
         end = self._next_mark(buf, pos, final)
         if end > pos:
             self._fresh = self._line_begins = False
-            if self._passed >= 0:
-                self._see_line(buf, pos, self._passed)
+            newline = buf.rfind("\n", pos, end)
+            if newline >= 0:
+                self._see_line(buf, pos, newline)
             self._say(buf[pos:end])
             if end == len(buf):
                 return end
@@ -484,7 +485,7 @@ class Scanner(Passing):
             self._line_begins = True
             self._reasoning = reader.channel == "analysis"
         elif waiting:
-            self._tails.add(waiting, raw)
+            self._wait(waiting, raw)
             self._leave_open(reader)
         elif self._called and reader.state == "done":
             self._owed = reader.owes
@@ -509,9 +510,12 @@ class Scanner(Passing):
         """What was read is text after all. A block that was not closed may be an ordinary fence or declaration."""
         if failed and not self._called:
             self._fence = self._fence or self._block_fence
-        self._say(raw, True)
-        if raw:
-            self._begin_line(_LINE_TAIL(raw[-256:]) is not None)
+        said = raw.rstrip(_BLANKS)  # how much white space a reader takes with it depends on where a chunk ended
+        if said:
+            self._say(said, True)
+            self._begin_line(False)
+        blank = raw[len(said) :]
+        (self._say_blank if "\n" in blank else self._say)(blank)
 
     #: What a mark does that is read as a whole and leaves no trace elsewhere.
     _WHOLE: ClassVar[dict[str, Callable[..., int]]] = {

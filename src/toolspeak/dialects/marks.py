@@ -289,7 +289,7 @@ def _place() -> Callable[[str, int], re.Match[str] | None]:
 def _tag_names(tools: frozenset[str]) -> list[str]:
     """Every name that a mark may have, sorted. Turn after turn has the same tools."""
     names = {*OPENINGS, *THINKING, *THINKING_ENDS, *TURN_ENDS, *RESULTS, *NOISE_TAGS, *CLOSING_TAGS, *LAST, *tools}
-    return sorted({*names, *EXAMPLES, *NAMESPACES, FIRST, COMMENT, "｜", "/"})
+    return sorted({*names, *LONG_PARTS, *EXAMPLES, *NAMESPACES, FIRST, COMMENT, "｜", "/"})
 
 
 @lru_cache(maxsize=256)

@@ -35,7 +35,6 @@ class Passing(Standing):
         self._find_place = table.place
         self._meaning = table.meaning
         self._rejected = 0  # candidates that gave no call
-        self._passed = -1  # where the last line begins that was looked at, and passed over
 
     @property
     def _idle(self) -> bool:
@@ -50,7 +49,6 @@ class Passing(Standing):
     def _next_mark(self, buf: str, pos: int, final: bool) -> int:
         """Where the next thing stands that may be a mark. Tags and brackets that mean nothing are passed over."""
         at = pos
-        self._passed = -1
         while True:
             place = self._find_place(buf, at)
             if place is None:
@@ -80,7 +78,6 @@ class Passing(Standing):
             return first + 1 if self._is_dull(buf, first, final) else at
         if self._tails or char in "`~]✿" or not self._is_dull_line(buf, first, final):
             return at  # calls that wait for the end of their line are told about each one
-        self._passed = at
         return first + 1
 
     def _is_dull_line(self, buf: str, first: int, final: bool) -> bool:

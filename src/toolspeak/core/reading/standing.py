@@ -1,7 +1,7 @@
 """Where a mark stands: at the start of a line, in code, in reasoning, or where people put examples.
 
 `Standing` remembers what has been said and tells, when a mark comes, what that means as evidence. It keeps a few
-characters and flags, never the text. Above: `scanner`. Below: `desk`, `evidence`, `tails`.
+characters and flags, never the text. Above: `scanner`. Below: `builder`, `desk`, `evidence`, `tails`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from ..evidence import Evidence, Example
+from .builder import CallBuilder
 from .desk import Desk
 from .seam import Opening
 from .tails import Tails
@@ -50,6 +51,7 @@ class Standing:
         self._reasoning = False
         self._aside = False  # a thinking mark stood in the middle of a line: text, but no place for calls
         self._tails = Tails()
+        self._before_tails = (0, "", "", "")  # what is remembered, as it was before the first call that waits
 
     @property
     def _in_code(self) -> bool:
@@ -94,6 +96,8 @@ class Standing:
             return
         if self._tails:
             enough = self._tails.end_with_line(text)
+            if enough:
+                text = self._tails.take_back() + text  # one piece, however it came
             if enough or not self._tails.hold(text):
                 self._resolve_tails(enough)
         self._see(text, candidate)
@@ -104,7 +108,7 @@ class Standing:
             self._started = not (self._reasoning or text.isspace())
 
     def _see_line(self, buf: str, pos: int, newline: int) -> None:
-        """A line begins behind `newline`, somewhere in the text from `pos` on that is said at once."""
+        """The last line of a text that begins at `pos`, and is said at once, begins behind `newline`."""
         above = buf.rfind("\n", pos, newline)
         is_blank = not buf[max(pos, above + 1) : newline].strip()
         self._gap = is_blank and (above >= 0 or not self._head)
@@ -201,6 +205,19 @@ class Standing:
         if not self._shown or self._shown_in == where:
             self._shown, self._shown_in = MAX_COMMENT, where
 
+    def _wait(self, builders: list[CallBuilder], raw: str) -> None:
+        """These calls wait for what follows them, and so does the text they stand in."""
+        if not self._tails:
+            self._before_tails = (self._ticks, self._head, self._before, self._last)
+        self._tails.add(builders, raw)
+
     def _resolve_tails(self, answer_end: bool) -> None:
+        """Decide what waits. What was held is seen anew behind the calls that are text, and counts once."""
+        if not self._tails:
+            return
+        self._ticks, self._head, self._before, self._last = self._before_tails
         for text, candidate in self._tails.resolve(answer_end):
-            self._say(text, candidate)
+            if answer_end and text.isspace():
+                self._see(text, candidate)  # it only stood between calls, or behind them
+            else:
+                self._say(text, candidate)

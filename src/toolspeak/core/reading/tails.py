@@ -77,6 +77,10 @@ class Tails(list[_Tail]):
         self[-1].raw += text  # one piece, however it came
         return True
 
+    def take_back(self) -> str:
+        """The text that was held behind the last call: it is part of a longer one."""
+        return "" if self[-1].builders else self.pop().raw
+
     def resolve(self, answer_end: bool) -> Iterator[tuple[str, bool]]:
         """Decide everything that waits: the texts that are no calls, each with whether a candidate stood in it."""
         tails = self[:]
@@ -84,5 +88,5 @@ class Tails(list[_Tail]):
         self._size = 0
         for tail in tails:
             calls = [builder.resolve_tail(answer_end) for builder in tail.builders]
-            if not any(calls) and not (answer_end and tail.raw.isspace()):
+            if not any(calls):
                 yield tail.raw, bool(tail.builders)
