@@ -1,7 +1,7 @@
 """Seal-Tools (Apache-2.0): its tools with requests made from their schemas, and its labelled requests.
 
-What `test_out_domain` calls is never used here, neither its requests nor its tools. `dev` is for choosing between
-adapters, `test_in_domain` may be trained on. Above: `scenes`, `measure`. Below: `values`.
+What `test_out_domain` calls is never trained on, neither its requests nor its tools. `dev` is for choosing between
+adapters, and calls some of these tools; `test_in_domain` may be trained on. Above: `scenes`, `measure`. Below: `values`.
 """
 
 from __future__ import annotations

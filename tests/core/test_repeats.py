@@ -58,7 +58,7 @@ def test_the_same_call_leaves_once_however_it_is_cut(
     events += reading.close(False)
     reply = fold(events)
     assert [{"name": each.name, "arguments": each.arguments} for each in reply.calls] == left
-    assert [note.code for note in reply.notes].count("repeated_call") == len(written) - len(left)
+    assert [note.code for note in reply.notes].count("same_call_dropped") == len(written) - len(left)
 
 
 def test_a_call_of_another_tool_flows_while_it_is_written():
@@ -76,8 +76,23 @@ def test_what_may_be_a_repetition_is_held_to_its_end():
 
 def test_a_repetition_is_told():
     first, again = call(0, "weather", "{}"), call(1, "weather", "{", "}")
-    told = Note("repeated_call", "a call of `weather` was dropped: it was made already")
+    told = Note("same_call_dropped", "a call of `weather` was dropped: it was made already")
     assert through(*first, *again) == [*first, Noted(told)]
+
+
+def test_the_order_of_arguments_makes_no_other_call():
+    first, again = call(0, "weather", '{"a":1,"b":[2]}'), call(1, "weather", '{"b":[2],', '"a":1}')
+    assert through(*first, *again)[:3] == first
+    assert len(through(*first, *again)) == 4
+
+
+def test_a_number_of_thousands_of_digits_is_compared_as_it_is_written():
+    long = f'{{"n":{"7" * 5000}}}'
+    assert len(through(*call(0, "weather", long), *call(1, "weather", long))) == 4
+
+
+def test_a_call_without_arguments_is_like_another_one():
+    assert len(through(*call(0, "now"), *call(1, "now", "{}"))) == 3
 
 
 def test_a_call_that_could_not_be_used_may_be_made_again():

@@ -1,13 +1,16 @@
 """Calls that one answer makes twice, for models that stutter: each leaves once.
 
 Small models write a call and then the very same call once more. Whoever carries that out sends the message twice. Where
-a profile says that a model does this, a call that is like one before it in the same answer, name and arguments, is
-dropped with a note. What may be such a call is held to its end, since what has been streamed cannot be taken back.
+a profile says that a model does this, a call that is like one before it in the same answer, in its name and its arguments
+in whatever order, is dropped with a note. What may be such a call is held to its end, since what has been streamed cannot
+be taken back.
 
 Above: `engine`. Below: `readings`, `events`.
 """
 
 from __future__ import annotations
+
+import json
 
 from ..events import CallArgs, CallEnd, CallStart, Event, Noted
 from ..model import Note
@@ -76,9 +79,17 @@ class Once:
         return self._ended(made, event)
 
     def _ended(self, made: _Made, end: CallEnd) -> list[Event]:
-        call = (made.name, "".join(made.fragments))
-        if end.valid and call in self._whole:
-            return [Noted(Note("repeated_call", f"a call of `{made.name}` was dropped: it was made already"))]
         if end.valid:
+            call = (made.name, _sorted("".join(made.fragments)))
+            if call in self._whole:
+                return [Noted(Note("same_call_dropped", f"a call of `{made.name}` was dropped: it was made already"))]
             self._whole.add(call)
         return made.events if made.held else [end]
+
+
+def _sorted(arguments: str) -> str:
+    """The arguments in one order; as they are, where they hold a number that Python does not read."""
+    try:
+        return json.dumps(json.loads(arguments or "{}"), sort_keys=True)
+    except ValueError:
+        return arguments
