@@ -1,9 +1,8 @@
 """Calls that one answer makes twice, for models that stutter: each leaves once.
 
 Small models write a call and then the very same call once more. Whoever carries that out sends the message twice. Where
-a profile says that a model does this, a call that is like one before it in the same answer, in its name and its arguments
-in whatever order, is dropped with a note. What may be such a call is held to its end, since what has been streamed cannot
-be taken back.
+a profile says that a model does this, a call that is like one before it in the same answer, in name and arguments, is
+dropped with a note. What may be such a call is held to its end, since what has been streamed cannot be taken back.
 
 Above: `engine`. Below: `readings`, `events`.
 """
