@@ -1,0 +1,73 @@
+"""What recorded requests share with a public test: alike requests, and its functions under whatever name."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolspeak.core.model import JSONObject
+from training.overlap import Test as PublicTest
+from training.overlap import cleaned
+
+ENTRY: JSONObject = {
+    "question": [
+        [{"role": "user", "content": "Find the area of a triangle with a base of 10 units and height of 5 units."}]
+    ],
+    "function": [
+        {
+            "name": "geometry.calculate_triangle_area",
+            "description": "Calculate the area of a triangle given its base and height.",
+            "parameters": {"type": "dict", "properties": {"base": {}, "height": {}, "unit": {}}},
+        }
+    ],
+}
+OTHER: JSONObject = {"name": "send_parcel", "description": "Sends a box to somebody.", "parameters": {"weight": {}}}
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        {"name": "calculate_triangle_area", "description": "", "parameters": {}},
+        {"name": "geometry.calculateTriangleArea", "description": "Something else.", "parameters": {"a": {}}},
+        {"name": "xK2", "description": "calculate the area of a triangle, given its base and height", "parameters": {}},
+        {"name": "xK2", "description": "It can calculate the area of a triangle given its sides.", "parameters": {}},
+        {"name": "xK2", "description": "Area.", "parameters": {"Base": {}, "height": {}, "unit": {}}},
+        {"name": "xK2", "description": None, "parameters": {"properties": {"base": {}, "height": {}, "unit": {}}}},
+    ],
+)
+def test_a_function_of_the_test_is_known_by_its_name_its_description_or_its_parameters(tool: JSONObject):
+    assert PublicTest([ENTRY]).has_function(tool)
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        OTHER,
+        {"name": "area", "description": "Area.", "parameters": {"base": {}, "height": {}}},
+        {"name": "triangle", "description": "Draws a triangle.", "parameters": None},
+    ],
+)
+def test_another_function_is_none_of_the_test(tool: JSONObject):
+    assert not PublicTest([ENTRY]).has_function(tool)
+
+
+@pytest.mark.parametrize(
+    ("request_", "alike"),
+    [
+        ("Please find the area of a triangle with a base of 3 and more", True),
+        ("A triangle has base 10 units and height 5 units: find its area", True),
+        ("Find the area of a field that belongs to Tom", False),
+        ("Send a box of 3 kg to Oslo", False),
+    ],
+)
+def test_a_request_is_alike_by_words_in_a_row_or_by_its_words(request_: str, alike: bool):
+    assert PublicTest([ENTRY]).asks(request_) is alike
+
+
+def test_what_shares_nothing_is_kept():
+    clean = {"query": "Send a box of 3 kg to Oslo", "tools": [OTHER], "answers": []}
+    rows = [
+        clean,
+        {**clean, "tools": [OTHER, *ENTRY["function"]]},
+        {**clean, "query": ENTRY["question"][0][0]["content"]},
+    ]
+    assert cleaned(PublicTest([ENTRY]), rows) == [clean]
