@@ -100,6 +100,8 @@ DELICATE = {
     "a row of a table behind a form feed": f"x\n\f| {CALL}",
     "a mark that means nothing in an indented line": f"x\n\n    abc! <|content_text|>{CALL} foo",
     "a mark that means nothing behind an indented line": f"x\n\n    <b>\n foo! <|content_text|>{CALL} foo",
+    "JSON in a tag, its closer, and something in the block that is no call": "[TOOL_CALL]<f>{}</f>{",
+    "JSON in a fence in a tag, and something in the block that is no call": '<|action_start|><invoke name="f">```{}```O\n(',
     "a mark that means nothing behind a form feed": f"x\n\n    <b>\n\f<|content_text|>{CALL} foo",
 }
 
