@@ -42,10 +42,10 @@ _COSTLY = frozenset(
 )
 
 #: Folders whose tests are about the edges: what they reach of the pure part has tests of its own.
-_EDGES = frozenset("clients_b evaluation mcp_conformance page server store tools training upstreams".split())
+_EDGES = frozenset("clients_b embedded evaluation mcp_conformance page server store tools training upstreams".split())
 
-#: Takes minutes: whoever begins with it is not waited for in the end.
-_FIRST = "test_embedded.py"
+#: The folder that takes minutes: whoever begins with it is not waited for in the end.
+_FIRST = "embedded"
 
 _WANTED = "for want of a system package"
 
@@ -106,7 +106,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.parent.name in _EDGES or (item.path.name in _COSTLY and _is_property(item)):
             item.add_marker("no_cover")
-    items.sort(key=lambda item: item.path.name != _FIRST)
+    items.sort(key=lambda item: item.path.parent.name != _FIRST)
     if _MUTATING and (renamed := [item.nodeid for item in items if _is_renamed(item)]):
         raise pytest.UsageError(f"collected once more these are called otherwise, and count as failed: {renamed[:9]}")
     unknown = {name for item in items for name in _system_names(item) if name not in _SYSTEM}
