@@ -70,12 +70,9 @@ class TagParameters(Body):
         room = MAX_SIZE + 1 - self._size
         if len(buf) - pos > room:  # give up at the same place however the text is cut
             buf, final = buf[: pos + room], False
-        seen = (
-            self.context.desk.calls_seen
-        )  # behind the JSON of a call its closers come, and a line is drawn before them
-        while (
-            pos < len(buf) and self.state == "open" and self.context.desk.calls_seen == seen and not self.context.vain
-        ):
+        desk = self.context.desk
+        seen = desk.calls_seen  # behind the JSON of a call come its closers, and a line is drawn before them
+        while pos < len(buf) and self.state == "open" and desk.calls_seen == seen and not self.context.vain:
             new = self._phase(buf, pos, final)
             if new == MORE:
                 break
