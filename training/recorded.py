@@ -19,17 +19,13 @@ from typing import NamedTuple
 from toolspeak.core.model import JSONObject, JSONValue, Tool, ToolCall
 
 from .family import Style
-from .seal import stands_in, typed
+from .seal import TYPES, stands_in, typed
 
 #: Of so many requests one is held out.
 HELD_OUT = 10
 #: Prompts beyond this do not fit a row.
 _LONGEST, _MOST_TOOLS = 900, 12
-_TYPES = {
-    "str": "string", "string": "string", "int": "integer", "integer": "integer", "float": "number", "number": "number",
-    "bool": "boolean", "boolean": "boolean", "list": "array", "array": "array", "tuple": "array", "set": "array",
-    "dict": "object", "object": "object",
-}  # fmt: skip
+_TYPES = {**TYPES, **{name: name for name in TYPES.values()}, "tuple": "array", "set": "array"}
 
 
 class Record(NamedTuple):

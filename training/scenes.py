@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from toolspeak.core.model import Message, TextPart, Tool, ToolCall, ToolChoice, ToolResult
@@ -91,11 +92,12 @@ class Scenes:
             return self._intents.offer(rng, style)
         return Composed(rng, style) if roll < 0.81 else self._seal.offer(rng, style)
 
-    def _distractors(self, golds: list[AnyOffer], count: int, rng: random.Random, style: Style) -> list[AnyOffer]:
-        """Tools that do not serve what the others serve; some from the same domain."""
-        names = {gold.tool.name for gold in golds}
-        told = [_content(f"{_spoken(gold.tool.name)} {gold.tool.description}") for gold in golds]
-        domains = [gold.family.domain for gold in golds if isinstance(gold, Offer)]
+    def _distractors(
+        self, tools: list[Tool], count: int, rng: random.Random, style: Style, domains: Sequence[str] = ()
+    ) -> list[AnyOffer]:
+        """Tools that do not serve what the others serve; some from these domains."""
+        names = {tool.name for tool in tools}
+        told = list(map(_about, tools))
         found: list[AnyOffer] = []
         for _ in range(count * 6):
             if len(found) >= count:
@@ -104,7 +106,7 @@ class Scenes:
             one = (
                 rng.choice(self._by_domain[rng.choice(domains)]).offer(rng, style) if near else self._offer(rng, style)
             )
-            words = _content(f"{_spoken(one.tool.name)} {one.tool.description}")
+            words = _about(one.tool)
             if one.tool.name in names or any(_overlap(words, each) > 0.5 for each in told):
                 continue
             if isinstance(one, Offer) and one.family.key in GENERIC:
@@ -128,7 +130,8 @@ class Scenes:
         count = rng.choices([1, 2, 3, 4, 5, 6, 8, 12, 20], [30, 14, 13, 11, 8, 7, 9, 5, 3])[0]
         golds = [self._offer(rng, style) for _ in range(min(count, rng.choice([1, 2, 3])))]
         golds = list({gold.tool.name: gold for gold in golds}.values())
-        offers = [*golds, *self._distractors(golds, count - len(golds), rng, style)]
+        domains = [gold.family.domain for gold in golds if isinstance(gold, Offer)]
+        offers = [*golds, *self._distractors([gold.tool for gold in golds], count - len(golds), rng, style, domains)]
         rng.shuffle(offers)
         choice, mode = self._choice(rng, golds)
         frame = self._frame(rng, [offer.tool for offer in offers], choice, kind)
@@ -200,7 +203,7 @@ class Scenes:
         """A request that none of the tools serves, though it may sound as if."""
         if any(isinstance(each, Offer) and each.family.key in GENERIC for each in offers):
             return []
-        there = [_content(f"{_spoken(each.tool.name)} {each.tool.description}") for each in offers]
+        there = [_about(each.tool) for each in offers]
         for _ in range(6):
             request, near = self._missing(offers, there, rng, style)
             if not request:
@@ -233,7 +236,7 @@ class Scenes:
         return self._other(self._offer(rng, style), offers, there, rng), False
 
     def _other(self, one: AnyOffer, offers: list[AnyOffer], there: list[frozenset[str]], rng: random.Random) -> str:
-        words = _content(f"{_spoken(one.tool.name)} {one.tool.description}")
+        words = _about(one.tool)
         if one.tool.name in [each.tool.name for each in offers] or any(_overlap(words, each) > 0.45 for each in there):
             return ""
         return one.ask(rng)[0]
@@ -316,13 +319,7 @@ class Scenes:
         records = [one] if _meets(one, other) else [one, other]
         tools = [tool for record in records for tool in record.tools]
         if one.calls:
-            there = [_content(f"{_spoken(tool.name)} {tool.description}") for tool in tools]
-            for each in self._distractors([], rng.choice([0, 0, 1, 3, 5]), rng, style):
-                words = _content(f"{_spoken(each.tool.name)} {each.tool.description}")
-                if each.tool.name not in {tool.name for tool in tools} and all(
-                    _overlap(words, t) <= 0.5 for t in there
-                ):
-                    tools.append(each.tool)
+            tools += [each.tool for each in self._distractors(tools, rng.choice([0, 0, 1, 3, 5]), rng, style)]
         rng.shuffle(tools)
         frame = self._frame(rng, tools, ToolChoice(), kind)
         return [recorded_scene(frame, record, record.reply or rng.choice(_REFUSALS)) for record in records]
@@ -338,9 +335,7 @@ def _meets(one: Record, other: Record) -> bool:
     """Whether tools of one might serve the other."""
     if not (one.calls and other.calls):
         return True
-    ours, theirs = (
-        [_content(f"{_spoken(tool.name)} {tool.description}") for tool in record.tools] for record in (one, other)
-    )
+    ours, theirs = (list(map(_about, record.tools)) for record in (one, other))
     same = {tool.name for tool in one.tools} & {tool.name for tool in other.tools}
     return bool(same) or any(_overlap(mine, their) > 0.4 for mine in ours for their in theirs)
 
@@ -360,6 +355,10 @@ def _content(text: str) -> frozenset[str]:
     """The words that say what a tool is about."""
     words = (word.rstrip("s") for word in re.findall(r"[a-z]{3,}", text.lower()))
     return frozenset(word for word in words if word not in _EMPTY)
+
+
+def _about(tool: Tool) -> frozenset[str]:
+    return _content(f"{_spoken(tool.name)} {tool.description}")
 
 
 def _overlap(one: frozenset[str], other: frozenset[str]) -> float:

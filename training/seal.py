@@ -18,7 +18,8 @@ from .family import Style
 from .values import Drawn, Kind, kind
 from .wording import sentence, strung
 
-_TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array", "dict": "object"}
+#: What Python calls the types of JSON.
+TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array", "dict": "object"}
 _EXAMPLES = re.compile(r"\((?:e\.g\.|such as|for example|i\.e\.),? ?([^()]{3,120})\)", re.IGNORECASE)
 #: What a parameter of such a name holds, where its description gives no examples; the first that fits.
 _GUESSES: tuple[tuple[str, str], ...] = (
@@ -46,7 +47,7 @@ class Labelled(NamedTuple):
 
 def _tool(row: JSONObject) -> Tool:
     properties = {
-        name: {"type": _TYPES.get(each["type"], "string"), "description": each["description"]}
+        name: {"type": TYPES.get(each["type"], "string"), "description": each["description"]}
         for name, each in row["parameters"].items()
     }
     required = [name for name in row["required"] if name in properties]
