@@ -20,7 +20,7 @@ from .model import require
 from .reading.desk import Desk
 from .reading.literals import has_surrogate, replace_surrogates
 from .reading.markup import MORE, has_word, lex_head, lex_tag, read_head
-from .reading.passing import Passing
+from .reading.passing import BLANKS, SPACES, Passing
 from .reading.runs import Run
 from .reading.seam import NONE, MarkTable, Opening, Reader, Role
 from .reading.tails import MAX_TAIL, behind_last
@@ -31,8 +31,6 @@ __all__ = ["Scanner"]
 MAX_FENCE_LINE = 120
 
 _NOT_PLAIN = re.compile(r"[<>`{\[\]✿\n\ud800-\udfff]").search
-_BLANKS = " \t\r\n\u00a0"
-_SPACES = frozenset(_BLANKS)
 _BLANK = re.compile(r"[ \t\r\n\u00a0]+").match
 _FENCE_LINE = re.compile(r"(`{3,32}+|~{3,32}+)([^\n]{0,120}+)(?:\n|\Z)").match
 _FENCE_BEGUN = re.compile(r"`{1,2}|~{1,2}|(?:`{3,32}+|~{3,32}+)[^\n]{0,120}+").fullmatch
@@ -192,7 +190,7 @@ class Scanner(Passing):
         char = buf[pos]
         if char == "<":
             return self._angle(buf, pos, final) if buf[pos + 1 : pos + 2] in _TAG_FIRSTS else NONE
-        if char in _SPACES:
+        if char in SPACES:
             return self._blank(buf, pos)
         found = self._line_start(buf, pos, final) if self._line_begins else NONE
         return self._bracket(buf, pos, final) if found == NONE and char in "{[" else found
@@ -510,7 +508,7 @@ class Scanner(Passing):
         """What was read is text after all. A block that was not closed may be an ordinary fence or declaration."""
         if failed and not self._called:
             self._fence = self._fence or self._block_fence
-        said = raw.rstrip(_BLANKS)  # how much white space a reader takes with it depends on where a chunk ended
+        said = raw.rstrip(BLANKS)  # how much white space a reader takes with it depends on where a chunk ended
         if said:
             self._say(said, True)
             self._begin_line(False)

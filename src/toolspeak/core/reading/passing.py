@@ -13,7 +13,7 @@ from .markup import lex_head
 from .seam import NONE, MarkTable, Role
 from .standing import Standing
 
-__all__ = ["Passing"]
+__all__ = ["BLANKS", "SPACES", "Passing"]
 
 #: What no longer matters when the text has turned out not to be about calls.
 _IDLE_ROLES = frozenset({"open", "noise", "closer", "comment", "example", "example_end"})
@@ -22,8 +22,10 @@ MAX_REJECTED = 2000
 #: So many comments and elements of examples: nor is a text about calls that shows so much.
 MAX_SHOWS = 4096
 
-_SPACES = frozenset(" \t\r\n\u00a0")
-_NOT_BLANK = re.compile(r"[^ \t\r\n\u00a0]").search
+#: White space between marks.
+BLANKS = " \t\r\n\u00a0"
+SPACES = frozenset(BLANKS)
+_NOT_BLANK = re.compile(f"[^{BLANKS}]").search
 
 
 class Passing(Standing):
@@ -69,7 +71,7 @@ class Passing(Standing):
         """Behind the first visible character of the line that begins behind `at`; `at` when that may begin a mark."""
         first = at + 1
         char = buf[first : first + 1]
-        if char in _SPACES or not char:
+        if char in SPACES or not char:
             visible = _NOT_BLANK(buf, first)
             if visible is None:
                 return at
