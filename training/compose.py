@@ -147,10 +147,8 @@ class Composed:
             [f"{self._verb}_{words}", f"{words}.{self._verb}", f"{self._verb}_{words}_info", f"{words}_{self._verb}"]
         )
         told = f"{about} {_article(self._noun)}{rng.choice(['.', '', ' based on the given parameters.', ' for the user.'])}"
-        if style.hints:
-            told += " Note that the provided function is in Python 3 syntax."
         parameters: JSONObject = {"type": "object", "properties": properties, "required": required}
-        self.tool = Tool(style.named(name), told, parameters)
+        self.tool = Tool(style.named(name), style.told(told), parameters)
         self.required = required
 
     def ask(self, rng: random.Random) -> tuple[str, ToolCall]:

@@ -82,6 +82,10 @@ class Style(NamedTuple):
             case _:
                 return name
 
+    def told(self, about: str) -> str:
+        """What a tool does, in this style."""
+        return about + " Note that the provided function is in Python 3 syntax." * self.hints
+
 
 class Param(NamedTuple):
     """A parameter, or a member of one that is an object."""
@@ -159,8 +163,7 @@ class Offer:
             about = (
                 rng.choice(_LEADS).format(about[:1].lower() + about[1:]) if rng.random() < 0.3 else about.rstrip(".")
             )
-        if style.hints:
-            about += " Note that the provided function is in Python 3 syntax."
+        about = style.told(about)
         name = (
             rng.choice(family.names)
             if rng.random() > 0.07

@@ -53,8 +53,6 @@ class IntentOffer:
         about = rng.choice(["{0}.", "{0}", "Use this to handle: {0}.", "Tool for the intent '{1}'."]).format(
             words.capitalize(), words
         )
-        if style.hints:
-            about += " Note that the provided function is in Python 3 syntax."
         properties: JSONObject = {}
         for slot in slots:
             label = slot.replace("_", " ")
@@ -64,7 +62,9 @@ class IntentOffer:
                     [f"The {label}", f"{label.capitalize()}, if given", f"{label.capitalize()} as the user said it"]
                 )
             properties[slot] = schema
-        self.tool = Tool(style.named(name), about, {"type": "object", "properties": properties, "required": []})
+        self.tool = Tool(
+            style.named(name), style.told(about), {"type": "object", "properties": properties, "required": []}
+        )
         self.required: list[str] = []
         self._requests = requests
 

@@ -44,10 +44,9 @@ class Record(NamedTuple):
         names = {tool.name: style.named(_under(tool.name)) for tool in self.tools}
         if len(set(names.values())) < len(names):
             return self
-        hint = " Note that the provided function is in Python 3 syntax." if style.hints else ""
         return Record(
             self.request,
-            tuple(Tool(names[tool.name], tool.description + hint, tool.parameters) for tool in self.tools),
+            tuple(Tool(names[tool.name], style.told(tool.description), tool.parameters) for tool in self.tools),
             tuple(ToolCall(names[call.name], call.arguments) for call in self.calls),
             self.reply,
         )

@@ -128,8 +128,7 @@ class SealOffer:
         name = (
             tool.name if rng.random() < 0.5 else style.named(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", tool.name).lower())
         )
-        about = tool.description + (" Note that the provided function is in Python 3 syntax." if style.hints else "")
-        self.tool = Tool(name, about, tool.parameters)
+        self.tool = Tool(name, style.told(tool.description), tool.parameters)
         self.required: list[str] = tool.parameters["required"]
         self._about = tool.description.rstrip(".")
         self._kinds = {key: _guessed(key, schema) for key, schema in tool.parameters["properties"].items()}
