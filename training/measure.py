@@ -13,6 +13,7 @@ import itertools
 import json
 import random
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,9 +25,9 @@ from toolspeak.core.reader import parse
 from .compare import plain
 from .dataset import Sources, rendered, scenes_of
 from .model import Model, linear_names, load
-from .recorded import Recorded
+from .recorded import Record, Recorded
 from .render import Answer, Turn
-from .scenes import Scene, recorded_scene
+from .scenes import Scene, meets, recorded_scene
 from .seal import Seal
 from .tokens import END, tokenizer
 from .train import restored
@@ -86,13 +87,21 @@ def as_recorded(recorded: Recorded) -> list[Asked]:
     """Recorded requests that were held out, each with its own tools."""
     rng = random.Random(7)
     asked: list[Asked] = []
-    for record in [*recorded.calling, *recorded.declining]:
+    for record in [*recorded.calling, *recorded.declining, *_elsewhere(recorded.calling, rng)]:
         scene = recorded_scene(Turn((), record.tools, seed=rng.randbytes(8)), record, "")
         told = rendered(scene)
         assert told is not None
         what = "recorded_none" if not record.calls else "recorded_one" if len(record.calls) == 1 else "recorded_several"
         asked.append(Asked(what, told[0], scene.answer, record.tools))
     return asked
+
+
+def _elsewhere(records: list[Record], rng: random.Random) -> Iterator[Record]:
+    """Every other request where only the tools of one that it has nothing to do with are listed."""
+    for record in records[::2]:
+        other = rng.choice(records)
+        if not meets(other, record):
+            yield record.without(other.tools)
 
 
 def calls_in(text: str, tools: tuple[Tool, ...]) -> list[ToolCall]:

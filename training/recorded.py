@@ -51,6 +51,10 @@ class Record(NamedTuple):
             self.reply,
         )
 
+    def without(self, others: tuple[Tool, ...]) -> Record:
+        """The same request where only these tools are listed, none of which serves it."""
+        return Record(self.request, others, ())
+
 
 class Recorded:
     """All requests of a folder that can be used."""

@@ -314,12 +314,18 @@ class Scenes:
         return [_scene(frame, (_user(each.request),), Answer(tuple(each.calls)), "labelled") for each in chosen]
 
     def _as_recorded(self, recorded: Recorded, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
-        """Requests with the tools that they were recorded with; two of them where neither serves the other."""
+        """Requests with the tools that they were recorded with; two of them where neither serves the other.
+
+        Of two, one may come without its own tools: then nothing serves it.
+        """
         one, other = (recorded.draw(rng).styled(rng, style) for _ in range(2))
-        records = [one] if _meets(one, other) else [one, other]
-        tools = [tool for record in records for tool in record.tools]
+        records = [one] if meets(one, other) else [one, other]
+        if len(records) == 2 and rng.random() < 0.3:
+            records[1] = other.without(one.tools)
+        tools = list({tool.name: tool for record in records for tool in record.tools}.values())
         if one.calls:
-            tools += [each.tool for each in self._distractors(tools, rng.choice([0, 0, 1, 3, 5]), rng, style)]
+            served = [*one.tools, *other.tools]
+            tools += [each.tool for each in self._distractors(served, rng.choice([0, 0, 1, 3, 5]), rng, style)]
         rng.shuffle(tools)
         frame = self._frame(rng, tools, ToolChoice(), kind)
         return [recorded_scene(frame, record, record.reply or rng.choice(_REFUSALS)) for record in records]
@@ -331,7 +337,7 @@ def recorded_scene(frame: Turn, record: Record, declined: str) -> Scene:
     return _scene(frame, (_user(record.request),), Answer(record.calls, "" if record.calls else declined), what)
 
 
-def _meets(one: Record, other: Record) -> bool:
+def meets(one: Record, other: Record) -> bool:
     """Whether tools of one might serve the other."""
     if not (one.calls and other.calls):
         return True
