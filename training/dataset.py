@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import multiprocessing
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from queue import Empty
 from typing import NamedTuple
 
 import numpy as np
@@ -220,6 +222,16 @@ def _work(sources: Sources, seed: int, length: int, batch: int, queue: multiproc
         queue.put([next(rows) for _ in range(batch)])
 
 
+def _next(queue: multiprocessing.Queue[list[Row]], makers: Sequence[BaseProcess]) -> list[Row]:
+    """What comes next; a process that fails (it says why) ends the training instead of keeping it waiting."""
+    while True:
+        try:
+            return queue.get(timeout=10)
+        except Empty:
+            if not all(maker.is_alive() for maker in makers):
+                raise SystemExit("a process that makes rows has failed; see above") from None
+
+
 def stream(sources: Sources, seed: int, length: int, batch: int, workers: int) -> Iterator[list[Row]]:
     """Batches of rows without end, from so many processes. With several, their order is a matter of chance."""
     if not workers:
@@ -229,11 +241,15 @@ def stream(sources: Sources, seed: int, length: int, batch: int, workers: int) -
     context = multiprocessing.get_context("spawn")
     queue: multiprocessing.Queue[list[Row]] = context.Queue(maxsize=64)
     each = max(1, batch // 4)
-    for worker in range(workers):
-        context.Process(target=_work, args=(sources, seed * 1000 + worker, length, each, queue), daemon=True).start()
+    makers = [
+        context.Process(target=_work, args=(sources, seed * 1000 + worker, length, each, queue), daemon=True)
+        for worker in range(workers)
+    ]
+    for maker in makers:
+        maker.start()
     ready: list[Row] = []
     while True:
         while len(ready) < batch:
-            ready += queue.get()
+            ready += _next(queue, makers)
         yield ready[:batch]
         ready = ready[batch:]
