@@ -15,6 +15,9 @@ ARGS          ?=
 # pyright asks the package index for a newer self on every run otherwise.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
+# Else every worker, and each of the hundreds of processes that tests start, compiles everything anew. `make clean` removes it.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-slow test-load test-api check docs format bench bench-proxy fuzz mutate native test-system test-clients test-mcp pictures clean lock
 
