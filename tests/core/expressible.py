@@ -2,7 +2,7 @@
 
 Above: the tests that hold grammars and the embedded model to that table. Below: nothing of toolspeak, so that nothing
 is drawn only because the code knows it. The same count draws the same schemas. At the root each kind gets its turn, so
-that twenty schemas show them all; deeper ones come by chance. What is demanded stays small: a small model writes it.
+that `FEW` schemas show them all; deeper ones come by chance. What is demanded stays small: a small model writes it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from typing import Any, TypeAlias
 
 import jsonschema_rs
 
-__all__ = ["KINDS", "Schema", "drawn", "may_fail", "misfits", "words"]
+__all__ = ["FEW", "KINDS", "Schema", "drawn", "may_fail", "misfits", "words"]
 
 Schema: TypeAlias = dict[str, Any]
 
+#: So many schemas give each kind its turn.
+FEW = 16
 _SEED = 20261115
 #: The members of the arguments stand at depth 1. From this depth on there are only scalars.
 _SCALARS_FROM = 3

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.core.enforcing import admits
-from tests.core.expressible import Schema, drawn, may_fail, misfits, words
+from tests.core.expressible import FEW, Schema, drawn, may_fail, misfits, words
 from tests.core.gbnf_matcher import Gbnf
 from toolspeak.core.constraint import Flavour, response_constraint
 
@@ -19,8 +19,6 @@ PAGE = Path(__file__).parent.parent.parent / "docs" / "constraints.md"
 TABLE = re.compile(r"^## What a grammar expresses exactly\n.*?\n((?:\|[^\n]*\n)+)", re.DOTALL | re.MULTILINE)
 #: All that the slow target tries with the embedded model.
 ALL = 200
-#: All that `make test` tries with it.
-FEW = 20
 
 
 def listed() -> set[str]:

@@ -17,7 +17,7 @@ import pytest
 from msgspec.structs import replace
 
 import toolspeak as ts
-from tests.core.expressible import Schema, drawn, may_fail, misfits
+from tests.core.expressible import FEW, Schema, drawn, may_fail, misfits
 from tests.upstreams.adapters import adapter
 from toolspeak.config import load
 from toolspeak.core.events import Finish, TextDelta
@@ -39,8 +39,8 @@ from toolspeak.upstreams.embedded.upstream import (
 )
 from toolspeak.upstreams.embedded.weights import DEFAULT, QUICK, obtain_quick
 
-#: How many generated schemas are tried; `make test-slow` tries more.
-SCHEMAS = int(os.environ.get("TOOLSPEAK_SCHEMAS", "20"))
+#: How many generated schemas are tried: as many as show every kind, and by `make test-slow` more.
+SCHEMAS = int(os.environ.get("TOOLSPEAK_SCHEMAS", FEW))
 #: Whether weights of 8 bits are made for an engine that does not use them; `make test-slow` does.
 MAKE_QUICK = "TOOLSPEAK_QUICK" in os.environ
 #: Each plan is enforced by a grammar of its own; schemas take them in turn.
@@ -237,7 +237,7 @@ def test_nobody_else_may_ask_it(weights: Path):
 
 @pytest.mark.usefixtures("weights")
 def test_a_prompt_that_does_not_fit_is_told_with_the_setting_that_makes_room():
-    words = "many words " * 400
+    words = "many words " * 260
     with ts.Client("embedded:", config=load({"context": 512})) as client, pytest.raises(UpstreamError) as caught:
         client.chat(words, max_tokens=1)
     assert "`toolspeak serve --context N`" in str(caught.value)
@@ -404,4 +404,4 @@ def test_every_demanded_call_fits_its_schema(record_testsuite_property: Callable
     others = [(code, parameters) for code, parameters in ends if code]
     record_testsuite_property("demanded_calls_that_are_none", [code for code, _ in others])
     assert all(code in may_fail(parameters) for code, parameters in others), others
-    assert len(others) <= (1 if SCHEMAS <= 20 else 0), others
+    assert len(others) <= (1 if SCHEMAS <= FEW else 0), others
