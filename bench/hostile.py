@@ -12,6 +12,7 @@ __all__ = ["SHAPES"]
 
 _OPEN = '<tool_call>{"name":"write_file","arguments":{"path":"a.py","content":"'
 _VALUE = "<tool_call><function=write_file><parameter=content>"
+_ARRAY = '<tool_call>{"name":"write_file","arguments":{"path":['
 
 
 def _repeat(unit: str, before: str = "") -> Callable[[int], str]:
@@ -90,4 +91,25 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "objects in marks for calls": _repeat('{"a":1}\n', "<tool_call>\n"),
     "calls of nobody in marks": _repeat('{"name":"nothing","arguments":{}}\n', "<tool_call>\n"),
     "tags of no meaning, one per line": _repeat("<a>\n"),
+    "calls that open and do not end, one per line": _repeat("write_file(\n"),
+    "calls of nobody that open, one per line": _repeat("g(\n"),
+    "calls of nobody behind the end of thinking": _repeat("<channel|>[g()]"),
+    "calls of nobody in Python in marks": _repeat("g()\n", "<TOOLCALL>"),
+    "words in an argument list": _repeat("write_file(\n" + "a\n" * 500),
+    "numbers in an argument list": _repeat("1,", "<tool_call>write_file("),
+    "commas in an argument list": _repeat("write_file(" + "," * 500 + "\n"),
+    "brackets in a word of an argument list": _repeat("()", "write_file(a"),
+    "brackets in a comment": _repeat("[", "<tool_call>write_file(// "),
+    "numbers in an array": _repeat("1,", _ARRAY),
+    "texts in an array": _repeat('"",', _ARRAY),
+    "texts and numbers in an array": _repeat('"",1,', _ARRAY),
+    "arrays in an array": _repeat("[[],[]],", _ARRAY),
+    "objects in an array": _repeat('{"a":{"b":[]}},', _ARRAY),
+    "brackets that open in an argument list": _repeat("write_file(" + "[" * 65 + "\n"),
+    "numbers in a value that is held": _repeat(
+        "<tool_call><function=write_file><parameter=other>[" + "1," * 500 + "1]</parameter>"
+    ),
+    "words in a value that is held": _repeat(
+        "<tool_call><function=write_file><parameter=other>[" + "a\n" * 500 + "1]</parameter>"
+    ),
 }

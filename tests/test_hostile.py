@@ -26,6 +26,7 @@ FILE = {
 TOOLS = [{"name": "write_file", "parameters": FILE}, {"name": "f"}]
 OPEN = '<tool_call>{"name":"write_file","arguments":{"path":"a.py","content":"'
 VALUE = "<tool_call><function=write_file><parameter=content>"
+ARRAY = '<tool_call>{"name":"write_file","arguments":{"lines":['
 
 
 def repeat(unit: str, before: str = "") -> Callable[[int], str]:
@@ -129,6 +130,27 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "calls of nobody in marks": repeat('{"name":"g","arguments":{}}\n', "<tool_call>\n"),
     "calls that wait in a fence": repeat('{"name":"f","arguments":{}}\n', "```json\n"),
     "tags of no meaning, one a line": repeat("<a>\n"),
+    "calls that open and do not end, one a line": repeat("write_file(\n"),
+    "calls of nobody that open, one a line": repeat("g(\n"),
+    "calls of nobody behind the end of thinking": repeat("<channel|>[g()]"),
+    "calls of nobody in Python in marks": repeat("g()\n", "<TOOLCALL>"),
+    "words in an argument list": repeat("write_file(\n" + "a\n" * 500),
+    "numbers in an argument list": repeat("1,", "<tool_call>write_file("),
+    "commas in an argument list": repeat("write_file(" + "," * 500 + "\n"),
+    "brackets in a word of an argument list": repeat("()", "write_file(a"),
+    "brackets in a comment": repeat("[", "<tool_call>write_file(// "),
+    "numbers in an array": repeat("1,", ARRAY),
+    "texts in an array": repeat('"",', ARRAY),
+    "texts and numbers in an array": repeat('"",1,', ARRAY),
+    "arrays in an array": repeat("[[],[]],", ARRAY),
+    "objects in an array": repeat('{"a":{"b":[]}},', ARRAY),
+    "brackets that open in an argument list": repeat("write_file(" + "[" * 65 + "\n"),
+    "numbers in a value that is held": repeat(
+        "<tool_call><function=write_file><parameter=other>[" + "1," * 500 + "1]</parameter>"
+    ),
+    "words in a value that is held": repeat(
+        "<tool_call><function=write_file><parameter=other>[" + "a\n" * 500 + "1]</parameter>"
+    ),
 }
 
 

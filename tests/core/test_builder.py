@@ -485,7 +485,7 @@ def test_the_end_of_the_line_is_enough_for_a_python_call_that_began_it(dialect: 
 
 # ---- at once
 
-AT_ONCE = Whole({"a": "x"}, '{"a":"x"}', 9)
+AT_ONCE = Whole({"a": "x"}, '{"a":"x"}', 9, 2)
 
 
 @pytest.mark.parametrize("wrapper", ["strong", "bare"])
@@ -515,8 +515,8 @@ def test_arguments_that_come_at_once_follow_a_name():
     ("name", "arguments", "evidence"),
     [
         ("nobody", AT_ONCE, {}),
-        ("f", Whole({}, "{}", 2), {}),
-        ("f", Whole({"a": "x", "b": 1}, "", 2), {}),
+        ("f", Whole({}, "{}", 2, 1), {}),
+        ("f", Whole({"a": "x", "b": 1}, "", 2, 3), {}),
         ("f", AT_ONCE, {"in_reasoning": True}),
     ],
     ids=["an unknown tool", "arguments that do not fit", "an unknown argument", "reasoning"],
@@ -535,6 +535,6 @@ def test_arguments_are_not_taken_at_once_without_a_name_or_when_they_do_not_fit(
     desk, builder = begin()
     assert not builder.take_arguments(AT_ONCE)
     builder.take_name("f")
-    assert not builder.take_arguments(Whole({}, "{}", 2))
+    assert not builder.take_arguments(Whole({}, "{}", 2, 1))
     assert builder.state == "live"
     assert desk.collect() == [CallStart(0, "f")]

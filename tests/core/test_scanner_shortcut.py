@@ -88,6 +88,8 @@ class FakeTable:
     def place(self, buf: str, pos: int) -> re.Match[str] | None:
         return re.compile(r"[<`{\[\]\n]").search(buf, pos)
 
+    idle_place = place
+
     def tag(self, name: str, closing: bool) -> Any:
         assert isinstance(closing, bool)
         if name != "go":

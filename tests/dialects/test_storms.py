@@ -6,6 +6,7 @@ import pytest
 
 from tests.dialects.answers import by_character, tool
 from toolspeak import Reply, Tool, parse
+from toolspeak.core.lenient import frames
 from toolspeak.core.reading import desk, passing
 from toolspeak.dialects import marks, tag_parameters, tag_stops
 
@@ -117,6 +118,56 @@ def test_in_one_block_no_more_candidates_are_looked_at_than_in_many(
     if most == 3:
         assert (reply.text, reply.calls) == (before + unit * 8, ())
         assert [note.detail for note in reply.notes] == ["behind 3 candidates no more are looked for"]
+
+
+#: Calls of which each has ten values, or that need as many repairs, by the way that they are read.
+VALUED = {
+    "an object": '<tool_call>{"name": "free", "arguments": {"a": [1, "b", [], {"c": null}], "d": 2}}</tool_call>\n',
+    "an object that needs repairs": "<tool_call>{'name': 'free', 'arguments': {a: [b\n c], d: 2}}</tool_call>\n",
+    "a name and an object": '[TOOL_CALLS]free[ARGS]{"a": [1, 2, 3, 4], "b": 1, "c": 2, "d": 3}\n',
+    "an argument list": "<tool_call>free(a=1, b=2, c=f(g(h)))</tool_call>\n",
+    "positions": "<tool_call>free(1, 2, 3, 4, 5, 6, 7, 8, 9)</tool_call>\n",
+    "parameters": "<function=free><parameter=a>\n[1, 2, 3, 4, 5, 6, 7, 8]\n</parameter></function>\n",
+    "attributes": '<tool_call><free a="[1, 2, 3, 4, 5, 6, 7, 8]"/></tool_call>\n',
+    "YAML": "<free>\na: [1, 2, 3]\nb:\n- 4\n- [5, 6, 7]\n</free>\n",
+    "elements": "<free><a>[1, 2, 3, 4, 5, 6, 7, 8]</a></free>\n",
+    "text in text": '<tool_call>{"name": "free", "arguments": "{\\"a\\": [1, 2, 3, 4, 5, 6]}"}</tool_call>\n',
+    "comments": "<tool_call>free(a=1 // [[[[[]]]]\n)</tool_call>\n",
+}
+
+
+@pytest.mark.parametrize("kind", VALUED)
+def test_behind_very_many_values_no_more_calls_are_looked_for(kind: str, monkeypatch: pytest.MonkeyPatch):
+    tools = (tool("free"),)
+    text = VALUED[kind] * 12
+    unlimited = parse(text, tools)
+    assert by_character(text, tools=tools) == unlimited
+    assert len(unlimited.calls) == 12
+    for most in range(28, 60):  # the limit lies anywhere in a call
+        monkeypatch.setattr(frames, "MAX_VALUES", most)
+        monkeypatch.setattr(desk, "MAX_VALUES", most)
+        reply = parse(text, tools)
+        assert by_character(text, tools=tools) == reply
+        assert 0 < len(reply.calls) < 12
+        assert [note.detail for note in reply.notes if note.code == "too_many_calls"] == [
+            f"behind {most} values no more are looked for"
+        ]
+
+
+@pytest.mark.parametrize(
+    "mark", ["<think>a</think>", "\nObservation: b", "[THINK]a[/THINK]", "\n```json result\nb\n```"]
+)
+@pytest.mark.parametrize("before", ["f(\n", "{a: 1}\n", "[f()]\n", ">>>f\n", 'save(text="b")\n'])
+def test_where_no_calls_are_looked_for_any_more_other_marks_still_count(
+    mark: str, before: str, monkeypatch: pytest.MonkeyPatch
+):
+    text = f"{CALL.format('x')}\n{before * 3}{mark}\n{before * 3}"
+    monkeypatch.setattr(desk, "MAX_CALLS", 1)
+    reply = read(text)
+    assert calls(reply) == [("save", {"text": "x"})]
+    result = "b" in mark
+    assert reply.text.startswith(f"\n{before * 3}".rstrip()) and reply.text.count(before) == (3 if result else 6)
+    assert reply.reasoning == ("" if result else "a")
 
 
 @pytest.mark.parametrize("unit", ["<!-- a -->\n", "<!-->", "<example>\n</example>\n", "<example>a</example>\n"])

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable
 from typing import ClassVar
 
-from .lenient.frames import MAX_DEPTH, MAX_REPAIRS, MAX_SIZE, Kind, State
+from .lenient.frames import MAX_DEPTH, MAX_REPAIRS, MAX_SIZE, MAX_VALUES, Allowance, Kind, State
 from .lenient.keys import Keys
 from .lenient.plain import Plain
 from .lenient.strings import MORE
@@ -49,6 +49,7 @@ __all__ = [
     "MAX_DEPTH",
     "MAX_REPAIRS",
     "MAX_SIZE",
+    "MAX_VALUES",
     "OBJECT",
     "PART",
     "PLACE",
@@ -56,6 +57,7 @@ __all__ = [
     "SCALAR",
     "STRING",
     "VALUE_CHANGING",
+    "Allowance",
     "Status",
     "Token",
     "Transducer",

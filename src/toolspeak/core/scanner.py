@@ -193,7 +193,9 @@ class Scanner(Passing):
         if char in SPACES:
             return self._blank(buf, pos)
         found = self._line_start(buf, pos, final) if self._line_begins else NONE
-        return self._bracket(buf, pos, final) if found == NONE and char in "{[" else found
+        if found != NONE or char not in "{[" or self._is_dull(buf, pos, final):
+            return found
+        return self._bracket(buf, pos, final)
 
     def _blank(self, buf: str, pos: int) -> int:
         blank = _BLANK(buf, pos)
@@ -290,9 +292,10 @@ class Scanner(Passing):
             self._fence = ""
         if meaning is None or self._dull(meaning[0]):
             return self._plain(buf, pos)
-        if buf[end : end + 1] == ">" and read_head(head)[0] not in _LONG:
+        name = read_head(head)[0]
+        if buf[end : end + 1] == ">" and name not in _LONG:
             return self._act(*meaning, buf, pos, end + 1)
-        return self._long_tag(read_head(head)[0], *meaning, buf, pos, final)
+        return self._long_tag(name, *meaning, buf, pos, final)
 
     def _long_tag(self, name: str, role: Role, opening: Opening | None, buf: str, pos: int, final: bool) -> int:
         """A tag with attributes, or one of which the name is a part only."""

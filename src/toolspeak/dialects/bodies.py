@@ -140,14 +140,15 @@ class ArgumentsBody(Body):
         super().__init__(context)
         self._builder = builder
         self._stops = (*context.stops, *stops)
-        self._json = Transducer(stops=self._stops, call=call)
+        self._json = Transducer(stops=self._stops, call=call, allowance=context.desk.allowance)
         self._may_be_whole = not call
 
     def feed(self, buf: str, pos: int, final: bool) -> int:
         if self._may_be_whole:
             self._may_be_whole = False
-            whole = whole_object(buf, pos, self._stops)
+            whole = whole_object(buf, pos, self._stops, allowance := self.context.desk.allowance)
             if whole is not None and self._builder.take_arguments(whole):
+                allowance.left -= whole.values
                 self.state = "done"
                 return whole.end
         json = self._json

@@ -78,6 +78,8 @@ _S = r"[ \t\r\n]*+"
 _KEY = rf'{_S}"([a-z_]{{3,16}}+)"{_S}:{_S}'
 _HEAD = re.compile(rf'\{{{_KEY}"(?!functions\.)([a-zA-Z0-9_./:-]{{1,64}}+)"{_S},{_KEY}(?=\{{)').match
 _TAIL = re.compile(rf"{_S}\}}").match
+#: The values around the arguments: the object that they stand in, and the name.
+_AROUND = 2
 
 
 def read_whole(context: Context, buf: str, pos: int, canonical: bool = False) -> int:
@@ -89,11 +91,13 @@ def read_whole(context: Context, buf: str, pos: int, canonical: bool = False) ->
     roles = _CANONICAL if canonical else ROLES
     if head is None or roles.get(head[1]) != "name" or roles.get(head[3]) != "arguments":
         return 0
-    arguments = whole_object(buf, head.end(), context.stops)
+    allowance = context.desk.allowance
+    arguments = whole_object(buf, head.end(), context.stops, allowance, _AROUND)
     tail = _TAIL(buf, arguments.end) if arguments is not None else None
     if arguments is None or tail is None or tail.end() - pos > MAX_SIZE:
         return 0
     if context.builder().take_call(head[2], arguments):
+        allowance.left -= arguments.values + _AROUND
         return tail.end()
     context.withdraw()
     return 0
@@ -118,7 +122,7 @@ class JsonCalls(Body):
     def __init__(self, context: Context, canonical: bool = False, keyed: bool = False) -> None:
         super().__init__(context)
         self._keyed = keyed  # keys are the names of tools, their values the arguments
-        self._json = Transducer(stops=context.stops)
+        self._json = Transducer(stops=context.stops, allowance=context.desk.allowance)
         self._roles: dict[str, _Role] = _CANONICAL if canonical else ROLES
         self._frames: list[_Frame] = []
         self._exact = context.evidence.wrapper != "strong"

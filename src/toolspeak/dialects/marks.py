@@ -280,9 +280,9 @@ _MAX_MEANINGS = 1024
 
 
 @cache
-def _place() -> Callable[[str, int], re.Match[str] | None]:
+def _place(calls: bool) -> Callable[[str, int], re.Match[str] | None]:
     """Made when it is first needed: the pattern takes some time. `Action ` stands before a nonce."""
-    return place_finder(LITERALS, (*LINES, "call:", "Action ", "**Action"))
+    return place_finder(LITERALS, (*LINES, "call:", "Action ", "**Action") if calls else LINES, calls)
 
 
 @lru_cache(maxsize=256)
@@ -309,9 +309,16 @@ class Marks:
     def __init__(self, desk: Desk, only: frozenset[str] | None = None) -> None:
         self._desk = desk
         self._only = only
-        self.place = _place()
+        self.place = _place(calls=True)
         self._tools = desk.names
+        self._offered = desk.tools is not None
+        self._nonce = desk.nonce
         self._meanings: dict[str, tuple[Role, Opening | None] | None] = {}  # the same tags come again and again
+
+    @property
+    def idle_place(self) -> Callable[[str, int], re.Match[str] | None]:
+        """The same search where no calls are looked for any more."""
+        return _place(calls=False)
 
     def _counts(self, opening: Opening | None) -> bool:
         return opening is None or self._only is None or opening.dialect in self._only
@@ -379,15 +386,15 @@ class Marks:
         """The literal mark at `pos`."""
         if buf[pos] == _TO[0]:
             return self._recipient(buf, pos, final)
+        if buf[pos : pos + 2] not in _LITERALS_BY_FIRST:
+            return NONE
         return self._find(_LITERALS_BY_FIRST, buf, pos, final)
 
     def _find(self, table: _ByFirst, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
-        candidates = table.get(buf[pos : pos + 2])
-        if candidates is None:
-            return NONE
+        """The mark of this table at `pos`, the first two characters of which are those of one."""
         rest = buf[pos : pos + 24]
         begun = False
-        for mark, role, opening in candidates:
+        for mark, role, opening in table[rest[:2]]:
             if rest.startswith(mark):
                 return (role, opening, _BEHIND.get(mark, len(mark))) if self._counts(opening) else NONE
             begun = begun or mark.startswith(rest)
@@ -395,12 +402,14 @@ class Marks:
 
     def line(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
         """The mark at the first word of a line: a fixed word, or the name of a tool with arguments behind it."""
-        found = self._find(_LINES_BY_FIRST, buf, pos, final) if buf[pos : pos + 2] in _LINES_BY_FIRST else NONE
-        if found == NONE and self._desk.nonce is not None:
+        found = NONE
+        if buf[pos : pos + 2] in _LINES_BY_FIRST:
+            found = self._find(_LINES_BY_FIRST, buf, pos, final)
+        if found == NONE and self._nonce is not None:
             found = self._signed_action(buf, pos, final)
         if found != NONE:
             return found
-        word = _WORD(buf, pos)
+        word = None if buf[pos] in "{[" else _WORD(buf, pos)
         if word is None:
             return NONE
         name = word.group()
@@ -426,7 +435,7 @@ class Marks:
 
     def _recipient(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
         """`>>>name` and a line break: a call of a tool. What is for everybody is text, without its mark."""
-        signed = self._desk.nonce is not None
+        signed = self._nonce is not None
         recipient = (_SIGNED_RECIPIENT if signed else _RECIPIENT)(buf, pos)
         if recipient is None:
             begins = _SIGNED_RECIPIENT_BEGUN if signed else _RECIPIENT_BEGUN
@@ -479,7 +488,7 @@ class Marks:
             return MORE if not final and len(buf) - pos < _WINDOW and _LIST_BEGUN(buf, pos) else NONE
         if first[1] is not None:
             return _BARE_JSON if first[1] in ROLES else NONE
-        return NONE if self._desk.knows(first[2]) is False else _BARE_PYTHON
+        return NONE if self._offered and first[2] not in self._tools else _BARE_PYTHON
 
     # ---- readers
 

@@ -24,6 +24,8 @@ _REST = {
     "[": rf"(?:(?<=\s.)|(?<=\A.))\s{{0,64}}+(?:\Z|\{{{_KEY}|[A-Za-z_][\w.-]{{0,127}}+(?:\Z|\())",
     ">": r"(?:>?\Z|>>(?!>)(?:\S{1,48}+ ){0,2}+\S{0,128}+(?:\n|\Z))",
 }
+#: Nothing but calls begins so, unless it is a literal mark.
+_ONLY_CALLS = frozenset("{[>")
 _TILDES = r"~(?:~~|~?\Z)"
 #: A word at the start of a line that its arguments follow. Whether it names a tool is for the table to say.
 _CALL = r"[A-Za-z_$][\w$.:-]{0,199}+[\t ]{0,8}+(?:\Z|\(|\{|\[(?:\Z|A)|:?\s{0,8}+(?:\Z|[{<]))"
@@ -45,14 +47,18 @@ def _rest(rests: set[str]) -> str:
     return rf"(?:\Z|{'|'.join(branches)})"
 
 
-def place_finder(literals: Iterable[str], words: Iterable[str]) -> Callable[[str, int], re.Match[str] | None]:
-    """The search for the next place where a mark may begin.
+def place_finder(
+    literals: Iterable[str], words: Iterable[str], calls: bool = True
+) -> Callable[[str, int], re.Match[str] | None]:
+    """The search for the next place where a mark may begin; without `calls`, one that matters where none are read.
 
     `literals` count anywhere, `words` only at the start of a line. A line break is such a place only if the line
     behind it may begin with a mark.
     """
-    marks = [*_REST.items(), *((char, _rest(behind)) for char, behind in _by_first(literals).items())]
-    line = "|".join((*(re.escape(char) + rest for char, rest in marks), _TILDES, _CALL, _rest(set(words))))
+    own = {char: rest for char, rest in _REST.items() if calls or char not in _ONLY_CALLS}
+    marks = [*own.items(), *((char, _rest(behind)) for char, behind in _by_first(literals).items())]
+    calling = (_CALL,) if calls else ()
+    line = "|".join((*(re.escape(char) + rest for char, rest in marks), _TILDES, *calling, _rest(set(words))))
     # The pattern begins with a set of characters, so that the search runs at full speed between them.
     firsts = "".join(re.escape(char) for char, _ in marks)
     each = "|".join(rf"(?<={re.escape(char)}){rest}" for char, rest in marks)

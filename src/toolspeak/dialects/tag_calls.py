@@ -89,7 +89,7 @@ class TagCalls(TagParameters):
         """A tag without a body: what does not name the call is an argument."""
         for key, text in tag.attributes.items():
             if not (named and key in NAME_ATTRIBUTES):
-                self._values[key] = value_of(text, self._place.schema, key, "", True)
+                self._values[key] = value_of(text, self._place.schema, key, "", True, self._place.allowance)
 
     def _names(self, tag: Tag) -> bool:
         """Whether the tag can only hold the name: in a block it does, whatever the tools are called."""
@@ -218,7 +218,8 @@ class TagCalls(TagParameters):
     def _end_body(self, end: int, missing: bool = False) -> int:
         body = "".join(self._text)
         said = self._spoken and body.rstrip().endswith(_SENTENCE_ENDS)
-        arguments = body_of(body, self._place.schema, self.context.evidence.line_start and not said)
+        place = self._place
+        arguments = body_of(body, place.schema, self.context.evidence.line_start and not said, place.allowance)
         if arguments is None:
             return self._fail(end, "no_arguments")
         if not arguments and body.strip():

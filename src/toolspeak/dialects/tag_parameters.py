@@ -49,9 +49,10 @@ class TagParameters(Body):
         self._builder = builder
         self._closes = closes  # a closing tag is due; a bare name in front of tags has none
         self._phase: Callable[[str, int, bool], int] = self._between
-        guarded = context.desk.nonce is not None or context.desk.policy == "strict"
-        self._place = ValuePlace(builder, context.desk.schema(builder.name), guarded=guarded)
-        self._place.open_ended = context.desk.tools is None
+        desk = context.desk
+        guarded = desk.nonce is not None or desk.policy == "strict"
+        self._place = ValuePlace(builder, desk.schema(builder.name), desk.allowance, guarded=guarded)
+        self._place.open_ended = desk.tools is None
         self._bracket_due = False  # the opening tag lacks its bracket
         self._apart = False  # the name had a tag of its own
         self._container = ""  # the tag around all arguments, behind such a name

@@ -17,7 +17,7 @@ import msgspec
 
 from ..core.events import CallArgs
 from ..core.lenient.strings import first_at
-from ..core.lenient_json import END_STRING, KEY, OBJECT, PART, STRING
+from ..core.lenient_json import END_STRING, KEY, OBJECT, PART, STRING, Allowance
 from ..core.model import JSONValue, Note
 from ..core.reading.builder import CallBuilder
 from ..core.reading.literals import escape_text
@@ -42,6 +42,8 @@ class ValuePlace(msgspec.Struct):
 
     builder: CallBuilder
     schema: ArgumentSchema
+    #: For the values of the answer.
+    allowance: Allowance
     #: The tag that opened the call.
     own: str = ""
     #: Every tag inside the call is a key.
@@ -362,7 +364,7 @@ class TagValue(Steps):
         place = self._place
         quoted = place.pairs and raw[:1] == '"' and raw[-1:] == '"' and "string" in place.schema.wants(self._key)
         typed = "json" if quoted else self._typed
-        return value_of(raw, place.schema, self._key, typed, place.markup)
+        return value_of(raw, place.schema, self._key, typed, place.markup, place.allowance)
 
     # ---- CDATA
 

@@ -8,6 +8,7 @@ shape says otherwise. `value_of` decides; `tree` reads nested elements. Linear, 
 from __future__ import annotations
 
 from ..core.lenient.text import read_value
+from ..core.lenient_json import Allowance
 from ..core.model import JSONObject, JSONValue
 from ..core.reading.markup import Tag, lex_tag, unescape
 from ..core.schema import ArgumentSchema
@@ -51,17 +52,19 @@ def trim(raw: str) -> str:
     return head.removesuffix("\r") if newline and not last.strip(" \t") else raw
 
 
-def value_of(raw: str, schema: ArgumentSchema, key: str, typed: str, markup: bool) -> JSONValue:
+def value_of(
+    raw: str, schema: ArgumentSchema, key: str, typed: str, markup: bool, allowance: Allowance | None = None
+) -> JSONValue:
     """What `raw` means as the value of `key`. `typed` is the type that an attribute claims, if any; `markup`
-    tells that every tag is a key here, so that nested tags are structure."""
+    tells that every tag is a key here, so that nested tags are structure; JSON takes from the `allowance`."""
     wants = schema.wants(key)
     text = plain_text(raw)
     if typed == "string":
         return plain_text(trim(raw))
     if typed:
-        return _json_or(text, text)
+        return _json_or(text, text, allowance)
     if not wants:
-        return _untyped(raw, text, schema, key, markup)
+        return _untyped(raw, text, schema, key, markup, allowance)
     bare = text.strip()
     if "null" in wants and bare == "null":
         return None
@@ -70,10 +73,12 @@ def value_of(raw: str, schema: ArgumentSchema, key: str, typed: str, markup: boo
     nested = tree(raw, strip=True) if bare.startswith("<") or ("<" in raw and "string" not in wants) else None
     if nested is not None:
         return nested
-    return plain_text(trim(raw)) if "string" in wants else _json_or(bare, bare)
+    return plain_text(trim(raw)) if "string" in wants else _json_or(bare, bare, allowance)
 
 
-def _untyped(raw: str, text: str, schema: ArgumentSchema, key: str, markup: bool) -> JSONValue:
+def _untyped(
+    raw: str, text: str, schema: ArgumentSchema, key: str, markup: bool, allowance: Allowance | None
+) -> JSONValue:
     """No type is known. A declared property without a type takes text; otherwise the shape decides."""
     if schema.knows(key):
         return plain_text(trim(raw))
@@ -82,39 +87,41 @@ def _untyped(raw: str, text: str, schema: ArgumentSchema, key: str, markup: bool
         nested = tree(raw)
         if nested is not None:
             return nested
-        return text if schema.parameters is None else _json_or(bare, text)
+        return text if schema.parameters is None else _json_or(bare, text, allowance)
     own_line = raw.startswith(("\n", "\r\n"))
     if own_line or bare[:1] in ("{", "["):
-        return _json_or(bare, plain_text(trim(raw)))
+        return _json_or(bare, plain_text(trim(raw)), allowance)
     return text
 
 
-def _json_or(text: str, otherwise: str) -> JSONValue:
+def _json_or(text: str, otherwise: str, allowance: Allowance | None) -> JSONValue:
     """The JSON that `text` is through and through, or the text."""
     bare = text.strip()
     if not bare:
         return otherwise
-    read = read_value(bare)
+    read = read_value(bare, allowance=allowance)
     whole = read.status == "complete" and not bare[read.end :].strip()
     if not whole or any(note.code == "unquoted_value" for note in read.notes):
         return otherwise
     return read.value
 
 
-def body_of(raw: str, schema: ArgumentSchema, line_start: bool) -> JSONObject | None:
+def body_of(
+    raw: str, schema: ArgumentSchema, line_start: bool, allowance: Allowance | None = None
+) -> JSONObject | None:
     """The arguments in the body of a tag named like a tool: elements, YAML, or the text of its only string.
 
     Text without structure counts only where the tag begins a line; elsewhere a sentence mentions the tag.
     """
     if not raw.strip():
         return {}
-    mapping = read_yaml(raw)
+    mapping = read_yaml(raw, allowance)
     if mapping is not None and (not schema.names or any(schema.knows(key) for key in mapping)):
         return mapping
     lines = _keyed_lines(raw, schema)
     if lines is not None:
         return lines
-    elements = _Tree(raw, schema, False)
+    elements = _Tree(raw, schema, False, allowance)
     nested = elements.read()
     if elements.too_deep:
         return None
@@ -200,7 +207,10 @@ class _Element:
 class _Tree:
     """One pass with a stack."""
 
-    def __init__(self, raw: str, schema: ArgumentSchema | None, strip: bool) -> None:
+    def __init__(
+        self, raw: str, schema: ArgumentSchema | None, strip: bool, allowance: Allowance | None = None
+    ) -> None:
+        self._allowance = allowance
         self._strip = strip
         self._raw = raw
         self._schema = schema
@@ -269,7 +279,7 @@ class _Tree:
 
     def _value(self, element: _Element, raw: str) -> JSONValue:
         if self._schema is not None and len(self._stack) == 1:
-            return value_of(raw, self._schema, element.key, "", True)
+            return value_of(raw, self._schema, element.key, "", True, self._allowance)
         text = plain_text(raw)
         return element.children or (text.strip() if self._strip else text)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from ..core.lenient.text import read_value
+from ..core.lenient_json import Allowance
 from ..core.model import JSONObject, JSONValue, is_object
 
 __all__ = ["read_yaml"]
@@ -21,12 +22,12 @@ _WORDS = frozenset({"true", "false", "null"})
 _BLOCKS = {"|": "\n", "|-": "\n", "|+": "\n", ">": " ", ">-": " ", ">+": " "}
 
 
-def read_yaml(text: str) -> JSONObject | None:
+def read_yaml(text: str, allowance: Allowance | None = None) -> JSONObject | None:
     """The mapping in `text`, or None when it is not one."""
     lines = text.strip("\n").rstrip().split("\n")
     if not lines or len(lines) > _MAX_LINES:
         return None
-    reader = _Lines(lines)
+    reader = _Lines(lines, allowance)
     reader.skip_blank()
     try:
         value = reader.block(reader.indent(), 0)
@@ -41,8 +42,9 @@ class _NotYaml(Exception):
 
 
 class _Lines:
-    def __init__(self, lines: list[str]) -> None:
+    def __init__(self, lines: list[str], allowance: Allowance | None) -> None:
         self._lines = lines
+        self._allowance = allowance
         self._at = 0
 
     def at_end(self) -> bool:
@@ -92,7 +94,7 @@ class _Lines:
                 found.append(self._mapping(indent + 2, depth + 1))
             else:
                 self._at += 1
-                found.append(_scalar(inner))
+                found.append(_scalar(inner, self._allowance))
             self.skip_blank()
         return found
 
@@ -100,7 +102,7 @@ class _Lines:
         if text in _BLOCKS:
             return self._block_text(text, indent)
         if text:
-            return _scalar(text)
+            return _scalar(text, self._allowance)
         self.skip_blank()
         if self.at_end() or self.indent() < indent:
             return None
@@ -120,7 +122,7 @@ class _Lines:
         return text if style.endswith("-") or not lines else text + "\n"
 
 
-def _scalar(text: str) -> JSONValue:
+def _scalar(text: str, allowance: Allowance | None) -> JSONValue:
     flow = text[0] in "[{"
     if flow and text[-1] not in "]}":
         raise _NotYaml
@@ -128,7 +130,7 @@ def _scalar(text: str) -> JSONValue:
         return None
     if not flow and text[0] not in "\"'-." and not text[0].isdigit() and text.lower() not in _WORDS:
         return text
-    read = read_value(text)
+    read = read_value(text, allowance=allowance)
     whole = read.status == "complete" and not text[read.end :].strip()
     bare = any(note.code == "unquoted_value" for note in read.notes) and not flow
     return read.value if whole and not bare else text

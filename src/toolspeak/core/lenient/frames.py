@@ -13,9 +13,9 @@ from typing import ClassVar, Literal
 
 from ..model import Note
 from ..reading.lookahead import Answer, begins
-from .tokens import ARRAY, END_ARRAY, END_OBJECT, KEY, OBJECT, PLACE, SCALAR, Status, Token
+from .tokens import ARRAY, END_ARRAY, END_OBJECT, END_STRING, KEY, OBJECT, PLACE, SCALAR, Status, Token
 
-__all__ = ["MAX_DEPTH", "MAX_REPAIRS", "MAX_SIZE", "Frames", "Kind", "State"]
+__all__ = ["MAX_DEPTH", "MAX_REPAIRS", "MAX_SIZE", "MAX_VALUES", "Allowance", "Frames", "Kind", "State"]
 
 #: llama.cpp and most JSON readers stop here; nobody nests arguments deeper on purpose.
 MAX_DEPTH = 64
@@ -23,6 +23,9 @@ MAX_DEPTH = 64
 MAX_SIZE = 1 << 20
 #: A text that needs more repairs than this is not JSON. A page of HTML with unescaped quotes stays below.
 MAX_REPAIRS = 10_000
+#: Each value and each repair is a step of its own, so that a text of nothing else costs several times what others do.
+#: All values of an answer together have so many: more than a model can write before it reaches its limit of tokens.
+MAX_VALUES = 1 << 15
 
 #: Repairs that cost nothing and that a long text in a string may need on every line.
 _UNCOUNTED = frozenset({"raw_control", "bad_escape"})
@@ -36,14 +39,29 @@ State = Literal[
 ]
 
 
+class Allowance:
+    """How many values and repairs may still be read; all values of an answer share one."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = MAX_VALUES
+
+    @property
+    def spent(self) -> bool:
+        """Whether no value may be read any more."""
+        return self.left <= 0
+
+
 class Frames:
     """What is open, what came out, what was repaired."""
 
     #: What stands in for a value that is missing.
     missing: ClassVar[str] = "null"
 
-    def __init__(self, *, stops: tuple[str, ...] = (), call: bool = False) -> None:
+    def __init__(self, *, stops: tuple[str, ...] = (), call: bool = False, allowance: Allowance | None = None) -> None:
         self.tokens: list[Token] = []
+        self._allowance = allowance or Allowance()
         self.status: Status = "open"
         self._stops = stops
         self._stop_starts = "".join(stop[0] for stop in stops)
@@ -104,6 +122,13 @@ class Frames:
             self._repairs += 1
             if self._repairs > MAX_REPAIRS:
                 self._give_up("too_many_repairs")
+            self._spend()
+
+    def _spend(self) -> None:
+        """One more value, or something that is as much work."""
+        self._allowance.left -= 1
+        if self._allowance.left < 0:
+            self._give_up("too_many_values")
 
     def _give_up(self, code: str) -> None:
         self._notes.setdefault(code, "")
@@ -127,6 +152,7 @@ class Frames:
             self._held.append((ARRAY, ""))
         elif kind != "brace":
             self._emit(ARRAY if kind == "array" else OBJECT)
+        self._spend()
 
     def _become(self, kind: Kind) -> None:
         """The innermost container turns out to be this."""
@@ -167,6 +193,8 @@ class Frames:
             self._state = "after"
         else:
             self.status = "complete"
+        if kind in (SCALAR, END_STRING):  # containers are counted where they begin
+            self._spend()
 
     # ---- keys and values
 
@@ -177,6 +205,8 @@ class Frames:
         if key in keys:
             self._note("duplicate_key", f"`{key[:64]}` stands twice")
         keys.add(key)
+        if self._kinds[-1] == "call":
+            self._spend()  # neither of the two is read the short way there
         self._argument = False
         self._begin_member(KEY, key)
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import ClassVar
 
-from .frames import State
+from .frames import Allowance, State
 from .keys import Keys
 from .tokens import END_STRING, PART, SCALAR, STRING
 
@@ -39,8 +39,8 @@ _OWN = frozenset('"{},:-0123456789tfn')
 class Plain(Keys):
     """Reads in one step what needs no thought."""
 
-    def __init__(self, *, stops: tuple[str, ...] = (), call: bool = False) -> None:
-        super().__init__(stops=stops, call=call)
+    def __init__(self, *, stops: tuple[str, ...] = (), call: bool = False, allowance: Allowance | None = None) -> None:
+        super().__init__(stops=stops, call=call, allowance=allowance)
         self._short = self._SHORT if _OWN.isdisjoint(self._stop_starts) else {}
 
     def _short_key(self, buf: str, pos: int) -> int:

@@ -24,7 +24,7 @@ from ..reading.lookahead import (
     skip,
 )
 from ..reading.quotes import Around, Place, closes, lost_quote, opens_inner
-from .frames import Frames, Kind, State
+from .frames import Allowance, Frames, Kind, State
 from .tokens import END_STRING, PART, STRING
 
 __all__ = ["MORE", "Search", "Strings", "first_at"]
@@ -72,8 +72,8 @@ _OTHER = {
 class Strings(Frames):
     """The states in which a quote has been opened."""
 
-    def __init__(self, *, stops: tuple[str, ...] = (), call: bool = False) -> None:
-        super().__init__(stops=stops, call=call)
+    def __init__(self, *, stops: tuple[str, ...] = (), call: bool = False, allowance: Allowance | None = None) -> None:
+        super().__init__(stops=stops, call=call, allowance=allowance)
         self._quote = ""
         self._search = _SPECIAL['"']
         self._maybe_key = False  # this string is kept, it may be a key

@@ -13,7 +13,7 @@ from typing import ClassVar, cast
 
 import msgspec
 
-from ..lenient_json import Status, Transducer, Writer
+from ..lenient_json import Allowance, Status, Transducer, Writer
 from ..model import JSONObject, JSONValue, Note
 from ..reading.lookahead import LOOKAHEAD, QUOTES, quoted_key_at
 
@@ -48,9 +48,12 @@ class _Document(Transducer):
     missing: ClassVar[str] = '""'
 
 
-def read_value(text: str, start: int = 0) -> Read:
-    """One value that begins at `start`, whatever follows it. A cut value is closed and says `truncated`."""
-    transducer = Transducer()
+def read_value(text: str, start: int = 0, allowance: Allowance | None = None) -> Read:
+    """One value that begins at `start`, whatever follows it. A cut value is closed and says `truncated`.
+
+    Where it is one of several, it takes what it needs from their `allowance`.
+    """
+    transducer = Transducer(allowance=allowance)
     end = transducer.feed(text, start, final=True)
     return _result(transducer, end)
 

@@ -22,7 +22,7 @@ from ..reading.lookahead import (
     key_ahead,
     skip,
 )
-from .frames import State
+from .frames import Allowance, State
 from .strings import MORE, Search, Strings, first_at
 from .tokens import END_STRING, PART, SCALAR, STRING
 
@@ -50,8 +50,8 @@ def _searches(stops: tuple[str, ...]) -> tuple[Search, Search]:
 class Words(Strings):
     """The states inside a bare word and inside a comment."""
 
-    def __init__(self, *, stops: tuple[str, ...] = (), call: bool = False) -> None:
-        super().__init__(stops=stops, call=call)
+    def __init__(self, *, stops: tuple[str, ...] = (), call: bool = False, allowance: Allowance | None = None) -> None:
+        super().__init__(stops=stops, call=call, allowance=allowance)
         self._word_end, self._comment_end = _searches(stops)
         self._word: list[str] = []
         self._word_size = 0
@@ -93,6 +93,7 @@ class Words(Strings):
             self._nested += own
             return own
         self._nested += (char in OPENERS) - (char in CLOSERS)
+        self._spend()
         return char != "\n"
 
     def _is_text(self) -> bool:
@@ -176,6 +177,7 @@ class Words(Strings):
         return at + 1
 
     def _ends_comment(self, char: str) -> bool:
+        self._spend()
         if char in "{[":
             self._nested += 1
         elif char in "}]" and self._nested:

@@ -26,6 +26,7 @@ from ..lenient_json import (
     PLACE,
     SCALAR,
     STRING,
+    Allowance,
     Token,
     Writer,
 )
@@ -67,8 +68,9 @@ class Settled(msgspec.Struct, frozen=True):
 class Arguments:
     """Collects the tokens of one argument value. `take()` gives the fragments that are ready."""
 
-    def __init__(self, schema: ArgumentSchema) -> None:
+    def __init__(self, schema: ArgumentSchema, allowance: Allowance | None = None) -> None:
         self._schema = schema
+        self._allowance = allowance
         self._ready: list[str] = []  # fragments that nobody has taken yet
         self._all: list[str] = []  # fragments that have been taken
         self._in_object = False  # the root is an object, whose properties are taken one by one
@@ -248,7 +250,7 @@ class Arguments:
     def _settle_root(self) -> Settled:
         value: JSONValue = _decode(self._root) if self._root else {}
         if isinstance(value, str):
-            read = read_value(value)
+            read = read_value(value, allowance=self._allowance)
             if is_object(read.value) and read.status == "complete":
                 self._notes.append(Note("string_arguments"))
                 self._notes.extend(read.notes)

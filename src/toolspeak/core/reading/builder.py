@@ -82,7 +82,7 @@ class CallBuilder:
 
     def _accept(self, decision: Decision, schema: ArgumentSchema, hold: bool = False) -> None:
         """This is a call, as far as its name goes."""
-        self._arguments = Arguments(schema)
+        self._arguments = Arguments(schema, self._desk.allowance)
         live = decision.action == "live" and not hold and not self._desk.may_echo(self.name)
         self.state = "live" if live else "held"
         if live:

@@ -1,7 +1,7 @@
 """The desk of one turn: the tools on offer, the policy, and the events that go out.
 
 Readers of all dialects work at the same desk; it knows no dialect. Above: `builder`, `scanner`, `dialects`.
-Below: `events`, `evidence`, `toolkit`.
+Below: `events`, `evidence`, `lenient_json`, `toolkit`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from difflib import get_close_matches
 
 from ..events import Event, Noted, ReasoningDelta, TextDelta
 from ..evidence import Policy
+from ..lenient_json import MAX_VALUES, Allowance
 from ..model import JSONValue, Note, Tool
 from ..schema import ArgumentSchema
 from .toolkit import toolkit
@@ -50,6 +51,7 @@ class Desk:
         self.final_answer = False  # the model has said that it is done (ReAct)
         self.calls_valid = 0
         self.candidates = 0  # whatever may have been a call, as far as readers of text go
+        self.allowance = Allowance()  # for the values that readers read
         self.calls_seen = 0  # calls that have been completed or refused after they went out
         self._untrusted = untrusted
         self._find_calls = find_calls
@@ -110,11 +112,15 @@ class Desk:
     @property
     def full(self) -> bool:
         """Whether so many calls, or things that may be some, have been seen that no more are looked for."""
-        return self.calls_seen >= MAX_CALLS or self.candidates >= MAX_CANDIDATES
+        return self.calls_seen >= MAX_CALLS or self.candidates >= MAX_CANDIDATES or self.allowance.spent
 
     def note_full(self) -> None:
         """Say that no more are looked for."""
-        most = f"{MAX_CALLS} calls" if self.calls_seen >= MAX_CALLS else f"{MAX_CANDIDATES} candidates"
+        most = f"{MAX_CANDIDATES} candidates"
+        if self.calls_seen >= MAX_CALLS:
+            most = f"{MAX_CALLS} calls"
+        elif self.allowance.spent:
+            most = f"{MAX_VALUES} values"
         self.note("too_many_calls", f"behind {most} no more are looked for")
 
     def next_index(self) -> int:

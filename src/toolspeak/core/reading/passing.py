@@ -25,6 +25,9 @@ MAX_SHOWS = 4096
 #: White space between marks.
 BLANKS = " \t\r\n\u00a0"
 SPACES = frozenset(BLANKS)
+#: What a line may begin with that the scanner looks at itself, and what may begin a bare call.
+_LINE_MARKS = frozenset("`~]✿")
+_BRACKETS = frozenset("{[")
 _NOT_BLANK = re.compile(f"[^{BLANKS}]").search
 
 
@@ -51,8 +54,9 @@ class Passing(Standing):
     def _next_mark(self, buf: str, pos: int, final: bool) -> int:
         """Where the next thing stands that may be a mark. Tags and brackets that mean nothing are passed over."""
         at = pos
+        find_place = self._table.idle_place if self._idle else self._find_place
         while True:
-            place = self._find_place(buf, at)
+            place = find_place(buf, at)
             if place is None:
                 return len(buf)
             at = place.start()
@@ -78,28 +82,23 @@ class Passing(Standing):
             first, char = visible.start(), visible.group()
         if char == ">":
             return first + 1 if self._is_dull(buf, first, final) else at
-        if self._tails or char in "`~]✿" or not self._is_dull_line(buf, first, final):
+        if self._tails or char in _LINE_MARKS:
             return at  # calls that wait for the end of their line are told about each one
-        return first + 1
-
-    def _is_dull_line(self, buf: str, first: int, final: bool) -> bool:
-        """Whether the line whose first visible character stands at `first` begins with nothing that means anything."""
-        if buf[first] == "<":
-            return self._is_dull_tag(buf, first)
+        if char == "<":
+            return first + 1 if self._is_dull_tag(buf, first) else at
         if not (self._fence or self._reasoning):
             found = self._table.line(buf, first, final)
             if found != NONE and (isinstance(found, int) or not self._dull(found[0])):
-                return False
-        return buf[first] not in "{[" or self._is_dull(buf, first, final)
+                return at
+        return first + 1 if char not in _BRACKETS or self._is_dull(buf, first, final) else at
 
     def _is_dull(self, buf: str, at: int, final: bool) -> bool:
         """Whether the bracket at `at` begins no mark and no bare call."""
-        idle = self._idle
         if buf[at] == ">":
-            return idle or self._table.literal(buf, at, final) == NONE
+            return self._idle or self._table.literal(buf, at, final) == NONE
         if buf[at] == "[" and self._table.literal(buf, at, final) != NONE:
             return False
-        barred = idle or self._reasoning or self._aside or bool(self._fence)
+        barred = self._reasoning or self._aside or bool(self._fence) or self._idle
         return barred or self._table.bare(buf, at, final) == NONE
 
     def _is_dull_tag(self, buf: str, at: int) -> bool:

@@ -111,6 +111,11 @@ class MarkTable(Protocol):
         """The search for the next place where a mark may begin."""
         ...
 
+    @property
+    def idle_place(self) -> Callable[[str, int], re.Match[str] | None]:
+        """The same search where no calls are looked for any more."""
+        ...
+
     def tag(self, name: str, closing: bool) -> tuple[Role, Opening | None] | None:
         """What a tag of this folded name means."""
         ...

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import msgspec
 
-from ..lenient_json import MAX_SIZE
-from ..model import JSONObject
+from ..lenient_json import MAX_SIZE, Allowance
+from ..model import JSONObject, JSONValue
 
 __all__ = ["Whole", "whole_object"]
 
@@ -62,23 +62,37 @@ _HARMLESS = re.compile(r'\s*(?:[^\s"{}\[\]:,\-0-9tfn]|\[[/A-Z])').match
 
 
 class Whole(NamedTuple):
-    """The arguments of a call: the object, its strict text, and where it ends in the text that was read."""
+    """The arguments of a call: the object, its strict text, where it ends in the text that was read, and of how many
+    values it consists."""
 
     value: JSONObject
     text: str
     end: int
+    values: int
 
 
-def whole_object(buf: str, pos: int, stops: tuple[str, ...]) -> Whole | None:
-    """The plain object at `pos`; `None`: there is none, or not all of it, or it is not plain."""
+def whole_object(
+    buf: str, pos: int, stops: tuple[str, ...], allowance: Allowance | None = None, besides: int = 0
+) -> Whole | None:
+    """The plain object at `pos`; `None`: there is none, or not all of it, or it is not plain, or it is more than the
+    allowance leaves for it `besides` other values. Whoever uses it pays for it."""
     found = _OBJECT(buf, pos)
     if found is None or found.end() - pos > MAX_SIZE or not _are_harmless(stops):
         return None
     raw = found.group()
     value: JSONObject = _decode(raw)
     text = _encode(value).decode()
-    # A key that stands twice is read once, and takes at least its own colon along. None of them is escaped.
-    return Whole(value, text, found.end()) if raw.count(":") == text.count(":") else None
+    if raw.count(":") != text.count(":"):
+        return None  # a key that stands twice is read once, and takes at least its own colon along; none is escaped
+    values = _count(value)
+    return Whole(value, text, found.end(), values) if allowance is None or values + besides <= allowance.left else None
+
+
+def _count(value: JSONValue) -> int:
+    """The values that a value consists of, itself included."""
+    if isinstance(value, dict):
+        return 1 + sum(map(_count, cast("JSONObject", value).values()))
+    return 1 + sum(map(_count, cast("list[JSONValue]", value))) if isinstance(value, list) else 1
 
 
 @lru_cache(maxsize=64)
