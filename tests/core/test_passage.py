@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
 import msgspec
 import pytest
@@ -105,6 +106,16 @@ def test_the_request_goes_up_as_it_is_and_the_answer_comes_back_as_it_is():
     assert (done.outcome.requests, done.outcome.warnings, done.outcome.failure) == (1, (), None)
     (attempt,) = done.outcome.trace.attempts
     assert (attempt.phase, attempt.raw, attempt.usage) == ("relay", "It rains.", Usage(3, 2))
+
+
+def test_a_call_that_nobody_offered_a_tool_for_goes_on_with_an_id_of_its_own():
+    turn = passage()
+    turn.start()
+    call: list[Event] = [CallStart(0, "ping"), CallArgs(0, "{}"), CallEnd(0)]
+    emitted = [event for each in call for action in turn.feed(1, each) for event in cast("Emit", action).events]
+    assert emitted == told(engine(), call)[0][: len(emitted)]
+    assert [type(event) for event in emitted] == [CallStart, CallArgs, CallEnd]
+    assert turn.feed(1, ReasoningDelta("hm")) == [Emit([ReasoningDelta("hm")])]
 
 
 def test_a_failure_stops_it_and_nothing_is_heard_behind_it():

@@ -369,6 +369,7 @@ def test_words_of_another_protocol_are_not_sent():
         "m",
         (
             Message("user", (TextPart("hi", foreign), Opaque("thinking", {"type": "thinking"})), extra=foreign),
+            Message("assistant", (Opaque("thinking", {"type": "thinking"}),)),
             Message("tool", results=(ToolResult("a", "1", extra=foreign),)),
         ),
         (Tool("f", extra=foreign), Tool("web_search", kind="web_search", extra={"type": "web_search_20250305"})),

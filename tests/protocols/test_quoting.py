@@ -163,6 +163,12 @@ def test_frames_that_say_more_than_text_are_not_passed_on(protocol: str, frame: 
     assert first in out and frame not in out
 
 
+@PROTOCOLS
+def test_frames_that_say_only_text_are_passed_on(protocol: str):
+    frames = [*PASSED[protocol], PASSED[protocol][1]]
+    assert _relayed(protocol, frames).startswith(b"".join(frames))
+
+
 def test_frames_that_hold_a_secret_are_not_passed_on():
     for written in ("sk-secret", "sk-se\\u0063ret", "a\\/b"):
         frame = _chat({"content": "a"}).replace(b"seen", written.encode())
