@@ -35,14 +35,11 @@ _PATIENCE = 6
 # Nothing is asked in the background unless a test says so.
 os.environ.setdefault("TOOLSPEAK_PROBE", "off")
 
-#: Files whose properties take nearly three times as long when they are watched, and reach no branch that examples do not.
-_COSTLY = frozenset(
-    f"test_{name}.py"
-    for name in "table whole_calls alignment lenient_laws refusal_triggers grammars constraint engine_laws".split()
+#: Folders whose tests are about the edges, or about everything at once: what they reach of the pure part has tests of its
+#: own.
+_EDGES = frozenset(
+    "clients_b embedded evaluation matrix mcp_conformance page server store tools training upstreams".split()
 )
-
-#: Folders whose tests are about the edges: what they reach of the pure part has tests of its own.
-_EDGES = frozenset("clients_b embedded evaluation mcp_conformance page server store tools training upstreams".split())
 
 #: The folder that takes minutes: whoever begins with it is not waited for in the end.
 _FIRST = "embedded"
@@ -104,7 +101,8 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.parent.name in _EDGES or (item.path.name in _COSTLY and _is_property(item)):
+        # Watched, a property takes up to three times as long; a branch that only chance reaches wants an example anyway.
+        if item.path.parent.name in _EDGES or _is_property(item):
             item.add_marker("no_cover")
     items.sort(key=lambda item: item.path.parent.name != _FIRST)
     if _MUTATING and (renamed := [item.nodeid for item in items if _is_renamed(item)]):

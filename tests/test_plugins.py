@@ -17,6 +17,7 @@ from toolspeak.core.strategy import Settings, strategy
 from toolspeak.dialects.table import DIALECTS
 from toolspeak.plugins import Plugins
 
+pytestmark = pytest.mark.no_cover
 DIALECT = """
 from toolspeak.dialects.table import Dialect
 from toolspeak.dialects.styles import hermes

@@ -5,10 +5,14 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+
+import pytest
 
 from tests.requirements import REQUIREMENTS
 
+pytestmark = pytest.mark.no_cover
 TESTS = Path(__file__).parent
 
 
@@ -23,6 +27,7 @@ def marked(source: str) -> Iterator[str]:
                 yield argument.value
 
 
+@cache
 def marks() -> dict[str, set[str]]:
     """Id -> the test files that carry it."""
     found: dict[str, set[str]] = defaultdict(set)

@@ -79,6 +79,7 @@ def test_outside_the_list_no_text_without_calls_yields_one():
     assert [case["id"] for case in quiet if ts.parse(case["text"], case["tools"]).calls] == []
 
 
+@pytest.mark.no_cover
 @needs_corpus
 def test_one_character_at_a_time_gives_the_same_reply_for_every_text():
     for case in _cases():

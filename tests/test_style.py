@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.no_cover
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src" / "toolspeak").rglob("*.py"))
 MOST_LINES_IN_A_FILE = 600

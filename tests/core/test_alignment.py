@@ -425,6 +425,7 @@ def test_alternatives_inside_alternatives_give_up_in_bounded_time():
     assert_linear(nested, 40, factor=4)  # eight alternatives at each of forty levels would never end
 
 
+@pytest.mark.no_cover
 @pytest.mark.requirement("R-T12")
 def test_many_small_mistakes_take_linear_time():
     schema = ArgumentSchema.of(

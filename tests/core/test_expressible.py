@@ -37,6 +37,7 @@ def test_the_same_schemas_are_drawn_each_time():
     assert len({json.dumps(schema) for schema in drawn(ALL)}) == ALL
 
 
+@pytest.mark.no_cover
 @pytest.mark.requirement("A7")
 @pytest.mark.parametrize("flavour", ["gbnf", "lark"])
 def test_nothing_of_them_is_loosened(flavour: Flavour):
@@ -45,6 +46,7 @@ def test_nothing_of_them_is_loosened(flavour: Flavour):
         assert codes <= {"recursion_narrowed"}, schema
 
 
+@pytest.mark.no_cover
 @pytest.mark.requirement("A7")
 def test_whatever_the_grammar_lets_through_fits():
     chance = random.Random(7)

@@ -64,6 +64,7 @@ def test_a_repair_of_the_syntax_has_a_note_of_its_own():
     assert [note.code for note in checked_format("{'city': 'Paris'}", CITY).notes] == ["format_repaired"]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("wanted", [CITY, ANY_OBJECT, LIST])
 @pytest.mark.parametrize("text", ["", "  ", "The weather is fine.", "\ud800", "[" * 100_000])
 def test_what_is_no_json_is_left_alone_and_told(text: str, wanted: ResponseFormat):

@@ -328,6 +328,7 @@ def test_size_is_limited():
     assert MAX_SIZE == 1 << 20
 
 
+@pytest.mark.no_cover
 @pytest.mark.requirement("R-E6")
 @pytest.mark.parametrize("tail", ['"}', 'x"}', '" }', '"' + " " * 300 + "}", '", "b": 1}', '\\n"}', "\\", '"y" z"}'])
 @pytest.mark.parametrize("size", [1000, 4096, 77])

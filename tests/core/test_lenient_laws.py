@@ -132,12 +132,14 @@ def test_a_chunk_boundary_never_changes_valid_json(value: Any, formatting: dict[
 ALL_TEXTS = [*(row[0] for row in REPAIRS), *(row[0] for row in CUT), *(row[0] for row in HOPELESS if len(row[0]) < 99)]
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("text", ALL_TEXTS)
 def test_a_chunk_boundary_never_changes_a_repair(text: str):
     check_splits(text, [2, 3])
     check_splits(text, [5], stops=("</call>", "```"))
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize(
     "text", ['{"' + "k" * 1030 + '": 1}', "{" + "k" * 260 + ": 1}", "[" + "," * 10_050, '{"a": "' + '"x' * 10_050]
 )
@@ -252,6 +254,7 @@ def steps(text: str, size: int) -> tuple[int, int]:
     return transducer.steps, longest
 
 
+@pytest.mark.no_cover
 @pytest.mark.requirement("R-T12")
 @pytest.mark.parametrize(("start", "piece"), HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("whole", [True, False], ids=["whole", "in chunks"])
@@ -264,6 +267,7 @@ def test_steps_grow_linearly_with_the_text_and_little_is_read_again(start: str, 
     assert longest <= LOOKAHEAD + 8
 
 
+@pytest.mark.no_cover
 @pytest.mark.requirement("R-T12")
 @pytest.mark.parametrize(("start", "piece"), HOSTILE.values(), ids=HOSTILE)
 def test_no_step_is_slow_however_long_the_text(start: str, piece: str):

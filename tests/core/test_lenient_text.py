@@ -194,6 +194,7 @@ def test_loading_gives_a_value_or_a_value_error(text: str):
     json.dumps(value)
 
 
+@pytest.mark.no_cover
 @pytest.mark.requirement("R-T12")
 @pytest.mark.parametrize(
     "piece", ["{", "[", "{}", '{"a":1},"b"', "```", "{x} ", '{"a": "b} ', "{'", '"a":1,', "(", "```json ("]

@@ -128,6 +128,7 @@ def test_what_has_been_neutralised_holds_nothing_to_neutralise(text: str):
     assert neutralise(neutralise(text)) == neutralise(text)
 
 
+@pytest.mark.no_cover
 @pytest.mark.requirement("R-T12")
 @pytest.mark.parametrize(
     "unit", ["<", "<|", "<||||", "[", "`", "```", "~~~ ", "\n ", "> ", "<a", "<tool", "Action", "]<"]

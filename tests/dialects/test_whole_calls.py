@@ -224,6 +224,7 @@ def test_a_call_that_is_too_large_is_not_read_at_once(more: str, read: bool):
     assert bool(read_whole(context(), text, 0)) is read
 
 
+@pytest.mark.no_cover
 @pytest.mark.requirement("R-T12")
 @pytest.mark.parametrize(
     "piece",

@@ -341,6 +341,7 @@ def test_every_situation_is_read_as_it_is_meant(name: str):
     assert with_bodies(decode(fixture(name)), 10) == EXPECTED[name]
 
 
+@pytest.mark.no_cover
 @pytest.mark.requirement("R-F10", "R-F11", "R-F12")
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("name", EXPECTED)
@@ -352,6 +353,7 @@ def test_every_style_of_framing_means_the_same(name: str, style: str):
     assert fed(ReplyDecoder(True), cut(data, range(1, len(data)))) == whole
 
 
+@pytest.mark.no_cover
 @pytest.mark.requirement("R-F15")
 @pytest.mark.parametrize("name", EXPECTED)
 def test_no_cut_changes_the_events(name: str):

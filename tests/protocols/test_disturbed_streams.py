@@ -55,6 +55,7 @@ def test_every_protocol_has_streams_to_disturb():
     assert {path.parent.name for path in STREAMS} == protocols
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("path", STREAMS, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_disturbed_stream_makes_a_reply_however_it_is_read(path: Path):
     for events in disturbed(path):

@@ -126,6 +126,7 @@ def test_a_line_of_a_megabyte_is_accepted():
     assert read(b"data: " + line + b"\n\n") == [line]
 
 
+@pytest.mark.no_cover
 @pytest.mark.requirement("R-T12")
 @pytest.mark.parametrize("unit", [b"x", b"data: x\n", b"\r", b": c\n", b"data: x\n\n"], ids=repr)
 def test_time_is_linear_in_the_length(unit: bytes):

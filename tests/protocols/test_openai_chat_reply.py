@@ -283,6 +283,7 @@ STYLES = {
 }
 
 
+@pytest.mark.no_cover
 @pytest.mark.requirement("R-F10", "R-F11", "R-F12")
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("name", EXPECTED)
@@ -509,6 +510,7 @@ def test_a_name_in_every_piece_begins_no_call_before_the_last_one_is_whole():
     assert [call.arguments for call in fold(events).calls] == [arguments, arguments]
 
 
+@pytest.mark.no_cover
 @pytest.mark.requirement("R-T12")
 def test_long_arguments_with_a_name_in_every_piece_take_linear_time():
     def spent(count: int) -> float:

@@ -204,6 +204,14 @@ def test_reasoning_without_an_id_has_no_beginning_to_tell():
     assert decode(streamed) == [ReasoningDelta("a"), STOP]
 
 
+def test_pieces_of_one_part_of_reasoning_are_put_together_and_parts_are_told_apart():
+    pieces = [
+        delta(text, 0, "reasoning_text", item_id=None, content_index=part)
+        for part, text in ((0, "a"), (0, "b"), (1, "c"))
+    ]
+    assert fold(decode(b"".join(pieces) + END)).reasoning == "ab\n\nc"
+
+
 def test_the_parts_of_reasoning_that_come_whole_are_told_apart():
     data = b"".join(
         event("reasoning_summary_text.done", output_index=0, summary_index=at, text=text)
@@ -421,6 +429,7 @@ def seconds(reads: Iterable[bytes]) -> float:
     return time.process_time() - begun
 
 
+@pytest.mark.no_cover
 def test_time_is_linear_in_the_length():
     def pieces(count: int) -> list[bytes]:
         return [delta("x", number, "function_call_arguments") for number in range(count)]
@@ -448,6 +457,7 @@ def namesakes(count: int) -> bytes:
     return completed(*(function(at, id="x") for at in range(count)))
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("hostile", [strays, customs, namesakes])
 def test_the_last_event_takes_time_in_proportion_to_its_length(hostile: Callable[[int], bytes]):
     def make(count: int) -> Callable[[], object]:

@@ -270,6 +270,7 @@ def test_every_situation_is_read_as_it_is_meant(name: str):
     assert with_bodies(decode(fixture(name)), 10) == EXPECTED[name]
 
 
+@pytest.mark.no_cover
 @pytest.mark.requirement("R-F10", "R-F11", "R-F12")
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("name", EXPECTED)
@@ -281,6 +282,7 @@ def test_every_style_of_framing_means_the_same(name: str, style: str):
     assert fed(ReplyDecoder(stream=True), (data[at : at + 1] for at in range(len(data)))) == whole
 
 
+@pytest.mark.no_cover
 @pytest.mark.requirement("G1", "R-F15")
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("name", EXPECTED)
