@@ -112,4 +112,8 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "words in a value that is held": _repeat(
         "<tool_call><function=write_file><parameter=other>[" + "a\n" * 500 + "1]</parameter>"
     ),
+    "values of their own in tags, without end": _repeat(
+        "<arg_key>a</arg_key><arg_value>1</arg_value>", "<tool_call>write_file"
+    ),
+    "parameters, without end": _repeat('<parameter name="a">[1,</parameter>', '<invoke name="write_file">'),
 }

@@ -151,6 +151,8 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "words in a value that is held": repeat(
         "<tool_call><function=write_file><parameter=other>[" + "a\n" * 500 + "1]</parameter>"
     ),
+    "values of their own in tags, without end": repeat("<arg_key>a</arg_key><arg_value>1</arg_value>", "<tool_call>f"),
+    "parameters, without end": repeat('<parameter name="a">[1,</parameter>', '<invoke name="f">'),
 }
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.core.test_lenient_laws import FORMATS, VALID, VALID_TEXT
 from tests.growth import assert_linear
-from toolspeak.core.lenient_json import MAX_SIZE, Transducer, Writer
+from toolspeak.core.lenient_json import MAX_SIZE, Allowance, Transducer, Writer
 from toolspeak.core.reading.whole import whole_object
 
 pytestmark = [pytest.mark.requirement("B4"), pytest.mark.requirement("B8")]
@@ -82,7 +82,12 @@ def read(text: str, stops: tuple[str, ...]) -> tuple[str, Any, int, tuple[Any, .
 def test_a_plain_object_is_read_at_once(name: str):
     text, value, written = PLAIN[name]
     whole = whole_object(f"x{text}\n```", 1, ("```",))
-    assert whole == (value, written, len(text) + 1)
+    assert whole is not None
+    assert whole[:3] == (value, written, len(text) + 1)
+    allowance = Allowance()
+    allowance.left = whole.values + 1
+    assert whole_object(f"x{text}\n```", 1, ("```",), allowance, 1) == whole
+    assert whole_object(f"x{text}\n```", 1, ("```",), allowance, 2) is None, "more than may still be read"
 
 
 @pytest.mark.parametrize("text", NOT_PLAIN.values(), ids=NOT_PLAIN)

@@ -128,6 +128,7 @@ VALUED = {
     "an argument list": "<tool_call>free(a=1, b=2, c=f(g(h)))</tool_call>\n",
     "positions": "<tool_call>free(1, 2, 3, 4, 5, 6, 7, 8, 9)</tool_call>\n",
     "parameters": "<function=free><parameter=a>\n[1, 2, 3, 4, 5, 6, 7, 8]\n</parameter></function>\n",
+    "texts in parameters": "<function=free>" + "<parameter=a>b</parameter>" * 5 + "</function>\n",
     "attributes": '<tool_call><free a="[1, 2, 3, 4, 5, 6, 7, 8]"/></tool_call>\n',
     "YAML": "<free>\na: [1, 2, 3]\nb:\n- 4\n- [5, 6, 7]\n</free>\n",
     "elements": "<free><a>[1, 2, 3, 4, 5, 6, 7, 8]</a></free>\n",

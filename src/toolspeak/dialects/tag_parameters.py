@@ -40,6 +40,9 @@ _FENCE = re.compile(r"```[a-z]{0,12}+").match
 #: What the attribute `string` says about the type of a value.
 _STRING_ATTRIBUTE = {"true": "string", "false": "json"}
 
+#: A value between tags takes about as long as so many in JSON.
+_VALUES = 2
+
 
 class TagParameters(Body):
     """What a call in tags holds. The reader starts behind its name."""
@@ -315,6 +318,9 @@ class TagParameters(Body):
 
     def _begin(self, key: str, tag: Tag) -> int:
         """The value of `key` begins behind `tag`."""
+        if self._place.allowance.spent:
+            return self._fail(tag.end, "too_many_values")
+        self._place.allowance.left -= _VALUES
         self._began = True
         self._key = key
         self._closer = tag.name
