@@ -77,8 +77,7 @@ class NamedCall(Body):
             self._inner.finish()
             self.state = self._inner.state
             return
-        if self._name and self._loud and self._raw == self._name:
-            self._cut(self.context.desk.knows(self._name))
+        self._cut(self.context.desk.knows(self._name) if self._name and self._loud else False)
         self.state = "failed"
 
     def _cut(self, known: bool | None) -> None:
