@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 
 from ..core.evidence import Evidence
 from ..core.reading.desk import Desk
@@ -249,14 +249,15 @@ _MARK_NAMES = frozenset({"mark", "nonce"})
 _AROUND_MARK = "\"'“”()[]{}#,.;*"
 _MARK = re.compile(r"[\w-]{1,32}").fullmatch
 
-#: Marks by their first two characters, and by the first one for a text that ends behind it: one look refuses the rest.
+#: Marks by their first three characters, and by fewer for a text that ends behind them: one look refuses the rest.
+_LOOK = 3
 _ByFirst = dict[str, list[tuple[str, Role, Opening | None]]]
 
 
 def _by_first(table: dict[str, tuple[Role, Opening | None]]) -> _ByFirst:
     found: _ByFirst = {}
     for mark, (role, opening) in table.items():
-        for begun in (mark[:1], mark[:2]):
+        for begun in (mark[:1], mark[:2], mark[:_LOOK]):
             found.setdefault(begun, []).append((mark, role, opening))
     return found
 
@@ -315,7 +316,7 @@ class Marks:
         self._nonce = desk.nonce
         self._meanings: dict[str, tuple[Role, Opening | None] | None] = {}  # the same tags come again and again
 
-    @property
+    @cached_property
     def idle_place(self) -> Callable[[str, int], re.Match[str] | None]:
         """The same search where no calls are looked for any more."""
         return _place(calls=False)
@@ -386,15 +387,15 @@ class Marks:
         """The literal mark at `pos`."""
         if buf[pos] == _TO[0]:
             return self._recipient(buf, pos, final)
-        if buf[pos : pos + 2] not in _LITERALS_BY_FIRST:
+        if buf[pos : pos + _LOOK] not in _LITERALS_BY_FIRST:
             return NONE
         return self._find(_LITERALS_BY_FIRST, buf, pos, final)
 
     def _find(self, table: _ByFirst, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
-        """The mark of this table at `pos`, the first two characters of which are those of one."""
+        """The mark of this table at `pos`, which begins like one of them."""
         rest = buf[pos : pos + 24]
         begun = False
-        for mark, role, opening in table[rest[:2]]:
+        for mark, role, opening in table[rest[:_LOOK]]:
             if rest.startswith(mark):
                 return (role, opening, _BEHIND.get(mark, len(mark))) if self._counts(opening) else NONE
             begun = begun or mark.startswith(rest)
@@ -403,7 +404,7 @@ class Marks:
     def line(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
         """The mark at the first word of a line: a fixed word, or the name of a tool with arguments behind it."""
         found = NONE
-        if buf[pos : pos + 2] in _LINES_BY_FIRST:
+        if buf[pos : pos + _LOOK] in _LINES_BY_FIRST:
             found = self._find(_LINES_BY_FIRST, buf, pos, final)
         if found == NONE and self._nonce is not None:
             found = self._signed_action(buf, pos, final)
