@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 
 from ..core.evidence import Evidence
 from ..core.reading.desk import Desk
@@ -316,7 +316,7 @@ class Marks:
         self._nonce = desk.nonce
         self._meanings: dict[str, tuple[Role, Opening | None] | None] = {}  # the same tags come again and again
 
-    @cached_property
+    @property
     def idle_place(self) -> Callable[[str, int], re.Match[str] | None]:
         """The same search where no calls are looked for any more."""
         return _place(calls=False)
