@@ -41,10 +41,10 @@ _DEFAULT = re.compile(r"Default is '?([^'.]+(?:\.\d+)?)'?\.$")
 #: Tools that could be used for nearly anything: they stand in no list of which nothing fits.
 GENERIC = frozenset(
     {
-        "search_web",
+        "internet_search",
         "shell.run",
         "arithmetic.evaluate",
-        "send_http_request",
+        "api_call",
         "db.query",
         "text.summarize",
         "web.open_page",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from toolspeak.core.model import JSONObject
 from training.overlap import Test as PublicTest
-from training.overlap import cleaned
+from training.overlap import bare, cleaned, of_bfcl, of_seal
 
 ENTRY: JSONObject = {
     "question": [
@@ -63,6 +66,43 @@ def test_a_request_is_alike_by_words_in_a_row_or_by_its_words(request_: str, ali
     assert PublicTest([ENTRY]).asks(request_) is alike
 
 
+def test_a_function_told_in_other_words_is_known_by_the_rare_ones():
+    others = [
+        {"name": f"tool_{kind}", "description": f"Calculate the {kind} of something.", "parameters": {}}
+        for kind in ("price", "speed", "weight", "share", "length", "density")
+    ]
+    test = PublicTest([ENTRY, {"question": [], "function": others}])
+    reworded: JSONObject = {
+        "name": "triangleArea",
+        "description": "Computes the areas of triangles.",
+        "parameters": {"base_length": {}, "height_cm": {}},
+    }
+    common: JSONObject = {"name": "tax", "description": "Calculate the tax of something.", "parameters": {"rate": {}}}
+    assert test.has_function(reworded)
+    assert not PublicTest([ENTRY], reworded=2).has_function(reworded)
+    assert test.likeness(common) < test.likeness(reworded)
+
+
+def test_all_of_one_test_and_one_split_of_the_other_count(tmp_path: Path):
+    bfcl, seal = tmp_path / "bfcl", tmp_path / "seal"
+    for path, rows in {
+        bfcl / "BFCL_simple.json": [ENTRY],
+        bfcl / "names.json": ["{", '  "simple": ["simple_1"]', "}"],
+        bfcl / "possible_answer" / "BFCL_simple.json": [{"id": "simple_1"}],
+        bfcl / "several_turns" / "files.json": [{"name": "touch", "description": "", "parameters": {}}],
+        seal / "tool.jsonl": [
+            {"api_name": name, "api_description": "Something.", "parameters": {}} for name in ("kept", "free")
+        ],
+        seal / "test_out_domain.jsonl": [{"query": "Ask for this very special thing", "calling": [{"api": "kept"}]}],
+    }.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("\n".join(row if isinstance(row, str) else json.dumps(row) for row in rows), encoding="utf-8")
+    test = PublicTest([*of_bfcl(bfcl), *of_seal(seal)])
+    known = [name for name in ("calculate_triangle_area", "touch", "kept", "free") if bare(name) in test.names]
+    assert known == ["calculate_triangle_area", "touch", "kept"]
+    assert test.asks("ask for this very special thing")
+
+
 def test_what_shares_nothing_is_kept():
     clean = {"query": "Send a box of 3 kg to Oslo", "tools": [OTHER], "answers": []}
     rows = [
@@ -70,4 +110,4 @@ def test_what_shares_nothing_is_kept():
         {**clean, "tools": [OTHER, *ENTRY["function"]]},
         {**clean, "query": ENTRY["question"][0][0]["content"]},
     ]
-    assert cleaned(PublicTest([ENTRY]), rows) == [clean]
+    assert cleaned([PublicTest([]), PublicTest([ENTRY])], rows) == [clean]
