@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Generator, Iterable
@@ -40,6 +41,9 @@ os.environ.setdefault("TOOLSPEAK_PROBE", "off")
 _EDGES = frozenset(
     "clients_b embedded evaluation matrix mcp_conformance page server store tools training upstreams".split()
 )
+
+#: What must be covered completely.
+_PURE = ("toolspeak.core", "toolspeak.dialects", "toolspeak.protocols")
 
 #: The folder that takes minutes: whoever begins with it is not waited for in the end.
 _FIRST = "embedded"
@@ -112,12 +116,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         raise pytest.UsageError(f"unknown system packages {sorted(unknown)}; known are {sorted(_SYSTEM)}")
 
 
+_unwatched = False
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    _begin(watched=item.get_closest_marker("no_cover") is None)
     for name in _system_names(item):
         if reason := _missing(name):
             if os.environ.get("TOOLSPEAK_TEST_SYSTEM") == "require":
                 pytest.fail(f"{name}: {reason}", pytrace=False)
             pytest.skip(f"{_WANTED}: {name}: {reason}")
+
+
+def _begin(*, watched: bool) -> None:
+    """What nobody watched is forgotten by the caches before a test that is watched, which would not run it otherwise."""
+    global _unwatched  # noqa: PLW0603 - of this process, which runs one test after another
+    if watched and _unwatched and coverage.Coverage.current() is not None:
+        for name, module in list(sys.modules.items()):
+            if name.startswith(_PURE):
+                for value in list(vars(module).values()):
+                    getattr(value, "cache_clear", bool)()
+    _unwatched = not watched
 
 
 @pytest.hookimpl(wrapper=True)
