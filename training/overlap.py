@@ -186,9 +186,8 @@ def in_families(test: Test) -> None:
     """Print what families share with a test."""
     for family in families():
         same = [name for name in family.names if bare(name) in test.names]
-        alike = [
-            request for request in family.requests if _rows(request) & test.wordings or _foreign(request, test.asked)
-        ]
+        said = [*family.requests, *family.misses, " ".join(family.joint or ())]
+        alike = [text for text in said if _rows(text) & test.wordings or _foreign(text, test.asked)]
         alike += [miss for miss in family.misses if miss.lower().rstrip("?.") in test.asked]
         parameters: JSONObject = {each.names[0]: {} for each in family.params.values()}
         told = [{"name": family.names[0], "description": about, "parameters": parameters} for about in family.abouts]
