@@ -12,7 +12,7 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from time import process_time
@@ -21,7 +21,7 @@ from typing import Any
 import jiter
 import json_repair
 import partial_json_parser
-from hostile import SHAPES
+from hostile import SHAPES, TOOLS
 
 import toolspeak as ts
 from toolspeak.dialects.table import DIALECTS
@@ -106,9 +106,9 @@ def cut(text: str, size: int) -> list[str]:
     return [text[start : start + size] for start in range(0, len(text), size)]
 
 
-def scan(chunks: list[str]) -> float:
+def scan(chunks: list[str], tools: Sequence[dict[str, Any]] = (TOOL,)) -> float:
     """Feed the chunks to a fresh scanner; the CPU seconds that took."""
-    scanner = ts.Scanner(tools=[TOOL])
+    scanner = ts.Scanner(tools=tools)
     feed = scanner.feed
     started = process_time()
     for chunk in chunks:
@@ -216,7 +216,7 @@ def hostile_table(size: int) -> None:
     slowest, steepest = 0.0, 0.0
     for name, shape in SHAPES.items():
         half, whole = (
-            min(scan(chunks) for _ in range(2))
+            min(scan(chunks, TOOLS) for _ in range(2))
             for chunks in (cut(shape(size // 2), HOSTILE_CHUNK), cut(shape(size), HOSTILE_CHUNK))
         )
         ratio = whole / max(half, 1e-9)
