@@ -359,16 +359,7 @@ def test_a_word_without_arguments_is_text(case: Case):
     check(case)
 
 
-CUT_OFF = [
-    "shell>ls -la",
-    "shell>",
-    "shell",
-    "shell\n",
-    "shell<",
-    "shell\n<arg",
-    "shell</tool_call",
-    "functions.shell:0",
-]
+CUT_OFF = ["shell>ls -la", "shell>", "shell", "shell\n", "shell<", "shell\n<arg", "shell</tool_call"]
 
 
 @pytest.mark.requirement("B6")

@@ -77,7 +77,8 @@ class NamedCall(Body):
             self._inner.finish()
             self.state = self._inner.state
             return
-        self._cut(self.context.desk.knows(self._name) if self._name and self._loud else False)
+        if self._name and self._loud and self._raw == self._name:
+            self._cut(self.context.desk.knows(self._name))
         self.state = "failed"
 
     def _cut(self, known: bool | None) -> None:
