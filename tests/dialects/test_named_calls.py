@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.dialects.answers import TOOLS, Case, by_character, check, each, tool
-from toolspeak import Tool, parse
+from tests.dialects.answers import TOOLS, Case, check, each, tool
 from toolspeak.dialects.named_calls import clean_name
 
 #: A tool with two texts and a tool without a schema say nothing about where a lone text belongs.
@@ -357,31 +356,3 @@ WORDS = [
 @each(WORDS)
 def test_a_word_without_arguments_is_text(case: Case):
     check(case)
-
-
-CUT_OFF = ["shell>ls -la", "shell>", "shell", "shell\n", "shell<", "shell\n<arg", "shell</tool_call"]
-
-
-@pytest.mark.requirement("B6")
-@pytest.mark.parametrize("body", CUT_OFF)
-@pytest.mark.parametrize("tools", [(tool("shell", command="string"),), None])
-def test_a_name_behind_a_mark_that_the_text_ends_at_is_a_call_that_was_cut_off(
-    body: str, tools: tuple[Tool, ...] | None
-):
-    text = f"So: <tool_call>{body}"
-    reply = parse(text, tools)
-    assert by_character(text, tools=tools) == reply
-    assert (reply.calls, reply.complete) == ((), False)
-    assert [(found.name, found.verdict) for found in reply.candidates] == [("shell", "truncated")]
-    assert reply.text == (text if tools is None else "So: "), "where anything may be a tool, it may have been a mention"
-
-
-@pytest.mark.requirement("B7")
-@pytest.mark.parametrize(
-    "text",
-    ["The mark <tool_call> is a mark", "The mark <tool_call>", "<tool_call>so it is.", "a `<tool_call>shell", "shell"],
-)
-def test_words_behind_a_mark_are_a_sentence_where_nobody_said_what_the_tools_are(text: str):
-    reply = parse(text)
-    assert by_character(text) == reply
-    assert (reply.text, reply.complete) == (text, True)

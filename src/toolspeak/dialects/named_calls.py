@@ -57,7 +57,6 @@ class NamedCall(Body):
         self._raw = name
         self._inner: Body | None = None
         self._loud = context.evidence.wrapper == "strong"
-        self._worded = False  # words stand behind the name
         self._separated = False  # a mark stood behind the name: what follows must be arguments
 
     @property
@@ -77,19 +76,9 @@ class NamedCall(Body):
             self._inner.finish()
             self.state = self._inner.state
             return
-        if self._name and self._loud and self._raw == self._name:
-            self._cut(self.context.desk.knows(self._name))
-        self.state = "failed"
-
-    def _cut(self, known: bool | None) -> None:
-        """The text ended behind the name. Where nobody said what the tools are, it stays text, which is told as cut
-        off unless words follow the name as in a sentence."""
-        if known:
+        if self._name and self._loud and self._raw == self._name and self.context.desk.knows(self._name):
             self._start().cut()
-        elif known is None and not self._worded:
-            builder = self.context.builder()
-            builder.take_name(self._name, hold=True)
-            builder.cut()
+        self.state = "failed"
 
     def run(self) -> Run | None:
         return self._inner.run() if self._inner is not None else None
@@ -168,8 +157,8 @@ class NamedCall(Body):
         return self._fail(at) if fence is None else fence.end()
 
     def _tag(self, buf: str, at: int, final: bool) -> int:
-        tag = lex_tag(buf, at, final and not self._loud)
-        if isinstance(tag, int):  # a text that ends here may have been cut off
+        tag = lex_tag(buf, at, final)
+        if isinstance(tag, int):
             return MORE if tag == MORE else self._fail(at)
         if tag.name in _SEPARATOR_TAGS and tag.kind == "open":
             if self._raw in _LABELS:
@@ -216,7 +205,6 @@ class NamedCall(Body):
             return self._fail(pos)
         if self._raw == "function" and buf[at] == "=":
             return self._bare_tag(buf, at, final)
-        self._worded = buf[at] != ">"
         end = buf.find("<", at, at + _MAX_LINE)
         if end < 0:  # a text that ends here may have been cut off
             return MORE if len(buf) - at < _MAX_LINE else self._fail(pos)
