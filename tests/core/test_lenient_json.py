@@ -166,6 +166,7 @@ REPAIRS: list[tuple[str, Any, set[str]]] = [
     ('{"a": "x" /* c */, # d\n"b": 2}', {"a": "x", "b": 2}, {"comment"}),
     ('{"a": {"b": "c" # comment }, "d": 1}', {"a": {"b": "c"}, "d": 1}, {"comment"}),
     ('{"a": 1 // see {x} and [y]\n}', {"a": 1}, {"comment"}),
+    ('{"a": 1, // see [1 and {2\n"b": 3}', {"a": 1, "b": 3}, {"comment"}),
     ("[1 /* ** */, 2]", [1, 2], {"comment"}),
     ("// c\n[1]", [1], {"comment"}),
     ("[1, 2 // ) c\n]", [1, 2], {"comment"}),

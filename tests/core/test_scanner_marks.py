@@ -386,6 +386,9 @@ def test_after_so_many_candidates_that_were_none_the_text_is_not_about_calls(
     few, many = read(f"{unit}\n{unit}\n{text}"), read(f"{unit}\n{unit}\n{unit}\n{text}")
     assert (len(few.calls), few.text.rstrip()) == (1, f"{unit}\n{unit}")
     assert (many.calls, many.text) == ((), f"{unit}\n{unit}\n{unit}\n{text}")
+    assert [note.detail for note in many.notes if note.code == "too_many_calls"] == [
+        "behind 3 that were none no more are looked for"
+    ]
 
 
 @pytest.mark.requirement("R-T12")

@@ -150,6 +150,7 @@ def test_behind_very_many_values_no_more_calls_are_looked_for(kind: str, monkeyp
         reply = parse(text, tools)
         assert by_character(text, tools=tools) == reply
         assert 0 < len(reply.calls) < 12
+        assert {str(call.arguments) for call in reply.calls} == {str(unlimited.calls[0].arguments)}, "whole, or refused"
         assert [note.detail for note in reply.notes if note.code == "too_many_calls"] == [
             f"behind {most} values no more are looked for"
         ]

@@ -303,7 +303,7 @@ class Scanner(Passing):
         if tag == MORE:
             return MORE
         if isinstance(tag, int):
-            self._rejected += 1
+            self._count_rejected()
             return self._plain(buf, pos)
         if name in _LONG:
             role, opening = self._table.tag(name + tag.name, False) or (role, opening)
@@ -476,7 +476,7 @@ class Scanner(Passing):
         raw = "".join(self._raw)
         self._raw = []
         if self._desk.calls_valid == self._valid:
-            self._rejected += 1
+            self._count_rejected()
         if self._desk.full and not self._idle:
             self._give_up()
         self._fresh = True

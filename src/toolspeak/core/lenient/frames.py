@@ -52,6 +52,11 @@ class Allowance:
         """Whether no value may be read any more."""
         return self.left <= 0
 
+    @property
+    def overdrawn(self) -> bool:
+        """Whether something was more than could be read, and so was not."""
+        return self.left < 0
+
 
 class Frames:
     """What is open, what came out, what was repaired."""

@@ -173,6 +173,7 @@ class Words(Strings):
             return at if at > pos else MORE
         if stop or self._ends_comment(buf[at]):
             self._state = self._back
+            self._nested = 0  # what was opened in it, and not closed, is no bracket of a word behind it
             return at
         return at + 1
 

@@ -169,6 +169,9 @@ class CallBuilder:
 
     def _unsafe(self) -> tuple[str, ...]:
         """Reasons to refuse arguments that fit their schema."""
+        if self._desk.allowance.overdrawn:  # what was not read would pass for a text
+            self._notes.append(Note("too_many_values"))
+            return ("too_many_values",)
         if not self._notes:
             return ()
         codes = {note.code for note in self._notes}

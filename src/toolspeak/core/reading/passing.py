@@ -46,6 +46,12 @@ class Passing(Standing):
         """Whether the text has turned out not to be about calls."""
         return self._rejected >= MAX_REJECTED or self._shows >= MAX_SHOWS
 
+    def _count_rejected(self) -> None:
+        """One more candidate gave no call."""
+        self._rejected += 1
+        if self._rejected == MAX_REJECTED:
+            self._desk.note("too_many_calls", f"behind {MAX_REJECTED} that were none no more are looked for")
+
     def _give_up(self) -> None:
         """No more calls are looked for."""
         self._rejected = MAX_REJECTED
