@@ -6,7 +6,7 @@
 Nothing is learned from a test here. What families share is taken out by hand; recorded requests are left out where the
 request is alike, or where one of their tools is a function of a test, under whatever name and in whatever words: data sets
 that were made with a test in mind hold its functions with other requests. Of BFCL all categories count, also those that were
-given up and the functions of several turns; of Seal-Tools the split `test_out_domain`. Above: nothing. Below: `family`.
+given up and the functions of several turns; of Seal-Tools the split `test_out_domain`. Above: nothing. Below: `family`, `seal`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from pathlib import Path
 from toolspeak.core.model import JSONObject, is_object
 
 from .family import families
+from .seal import rows_of
 
 #: So many words in a row, and it is no chance.
 _ROW = 7
@@ -169,9 +170,8 @@ def of_bfcl(folder: Path) -> Iterator[JSONObject]:
 
 def of_seal(folder: Path) -> Iterator[JSONObject]:
     """What the split that is kept for tests asks, and the tools that serve it."""
-    lines = lambda name: map(json.loads, (folder / name).read_text(encoding="utf-8").splitlines())  # noqa: E731
-    tools = {row["api_name"]: row for row in lines("tool.jsonl")}
-    for row in lines("test_out_domain.jsonl"):
+    tools = {row["api_name"]: row for row in rows_of(folder / "tool.jsonl")}
+    for row in rows_of(folder / "test_out_domain.jsonl"):
         called = [tools[call["api"]] for call in row["calling"]]
         yield {
             "question": [[{"content": row["query"]}]],
@@ -220,7 +220,7 @@ def main() -> None:
             in_families(test)
         return
     for file in sorted(asked.recorded.glob("*.jsonl")):
-        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        rows = rows_of(file)
         kept = cleaned(tests, rows)
         print(f"{file.name}: {len(kept)} of {len(rows)} share nothing")
         if asked.clean is not None:

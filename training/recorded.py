@@ -3,7 +3,7 @@
 A folder holds files `*.jsonl`; a line is `{"query": ..., "tools": [...], "answers": [{"name": ..., "arguments": {...}}]}`, as
 xLAM is written, and perhaps `reply`; parameters may be a JSON schema or xLAM's own short form. Such data is noisy: a call whose values do not stand
 in the request teaches to invent them, so it is left out, and an optional value that repeats the default goes. One request in
-ten is never trained on. Above: `scenes`, `measure`. Below: `seal` (how values are compared).
+ten is never trained on. Above: `scenes`, `measure`. Below: `seal` (how files are read and values compared).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple
 from toolspeak.core.model import JSONObject, JSONValue, Tool, ToolCall
 
 from .family import Style
-from .seal import TYPES, stands_in, typed
+from .seal import TYPES, rows_of, stands_in, typed
 
 #: Of so many requests one is held out.
 HELD_OUT = 10
@@ -79,8 +79,7 @@ class Recorded:
 
 
 def _records(path: Path) -> Iterator[Record]:
-    for line in path.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
+    for row in rows_of(path):
         record = record_of(row["query"].strip(), row["tools"], row["answers"])
         if record is not None:
             yield record._replace(reply=row.get("reply", ""))

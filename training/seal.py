@@ -56,7 +56,8 @@ def _tool(row: JSONObject) -> Tool:
     )
 
 
-def _rows(path: Path) -> list[JSONObject]:
+def rows_of(path: Path) -> list[JSONObject]:
+    """The objects of a file that has one in a line."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
@@ -65,8 +66,8 @@ class Seal:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        rows = _rows(folder / "tool.jsonl")
-        forbidden = {call["api"] for row in _rows(folder / "test_out_domain.jsonl") for call in row["calling"]}
+        rows = rows_of(folder / "tool.jsonl")
+        forbidden = {call["api"] for row in rows_of(folder / "test_out_domain.jsonl") for call in row["calling"]}
         self.tools = {row["api_name"]: _tool(row) for row in rows}
         self.trained = [row["api_name"] for row in rows if row["api_name"] not in forbidden]
         self.fields = {row["api_name"]: row["field"].partition("/")[0] for row in rows}
@@ -81,7 +82,7 @@ class Seal:
     def requests(self, split: str, grounded: bool = True) -> list[Labelled]:
         """The labelled requests of a split; with `grounded`, those whose values all stand in the request."""
         found: list[Labelled] = []
-        for row in _rows(self._folder / f"{split}.jsonl"):
+        for row in rows_of(self._folder / f"{split}.jsonl"):
             calls = [self._call(each) for each in row["calling"]]
             values = [value for call in calls for value in call.arguments.values()]
             if any(isinstance(value, str) and value.startswith("API_call") for value in values):

@@ -24,7 +24,7 @@ MAX_SIZE = 1 << 20
 #: A text that needs more repairs than this is not JSON. A page of HTML with unescaped quotes stays below.
 MAX_REPAIRS = 10_000
 #: Each value and each repair is a step of its own, so that a text of nothing else costs several times what others do.
-#: All values of an answer together have so many: more than a model can write before it reaches its limit of tokens.
+#: All values of an answer together have so many; numbers alone would take some 65,000 tokens to write them.
 MAX_VALUES = 1 << 15
 
 #: Repairs that cost nothing and that a long text in a string may need on every line.
