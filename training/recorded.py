@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from toolspeak.core.model import JSONObject, JSONValue, Tool, ToolCall
+from toolspeak.core.schema import ArgumentSchema
+from toolspeak.errors import SchemaError
 
 from .family import Style
 from .seal import TYPES, rows_of, stands_in, typed
@@ -92,9 +94,20 @@ def record_of(request: str, tools: list[JSONObject], answers: list[JSONObject]) 
     kept = [call for call in calls if call is not None]
     if not listed or len(kept) < len(calls) or not 8 < len(request) < _LONGEST:
         return None
+    if not all(map(_can_be_served, listed.values())):
+        return None
     if len({json.dumps([call.name, call.arguments]) for call in kept}) < len(kept):
         return None
     return Record(request, tuple(listed.values()), tuple(kept))
+
+
+def _can_be_served(tool: Tool) -> bool:
+    """Whether a request may list it: the engine refuses schemas that are none, and would in the midst of the training."""
+    try:
+        ArgumentSchema.of(tool.parameters)
+    except SchemaError:
+        return False
+    return True
 
 
 def name_of(name: str) -> str:
