@@ -13,7 +13,7 @@ import json
 import math
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -193,77 +193,108 @@ def rate(progress: float, step: int, top: float, warm: int = 40) -> float:
     return top * min(1.0, (step + 1) / warm) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * min(1.0, progress))))
 
 
+class Progress:
+    """What was learned from, and how fast: a line for every fifty steps."""
+
+    def __init__(self, device: str) -> None:
+        self.began, self.tokens, self.waited = time.monotonic(), 0, 0.0
+        self._device = device
+        self._summed, self._since = torch.zeros((), device=device), 0
+
+    def spent(self) -> float:
+        """Seconds of training, without those for the first rows."""
+        return time.monotonic() - self.began
+
+    def rows(self, batches: Iterator[list[Row]]) -> list[Row]:
+        """The next rows, and note how long they kept the training waiting."""
+        at = time.monotonic()
+        rows = next(batches)
+        self.waited += time.monotonic() - at
+        return rows
+
+    def add(self, step: int, loss: Tensor, tokens: int) -> None:
+        """Count a step."""
+        self.tokens += tokens
+        self._summed += loss.detach()
+        self._since += 1
+        if step not in (1, 4, 9) and step % 50 != 49:
+            return
+        spent = self.spent()
+        told = {
+            "step": step + 1,
+            "loss": round(float(self._summed) / self._since, 4),
+            "tokens": self.tokens,
+            "per_s": round(self.tokens / max(spent, 1e-9)),
+            "s": round(spent, 1),
+            "waited": round(self.waited, 1),
+        }
+        print(json.dumps(told), flush=True)
+        self._summed, self._since = torch.zeros((), device=self._device), 0
+
+
+def sources_of(asked: argparse.Namespace) -> Sources:
+    """Where the data comes from."""
+    folders = {name: Path(path) for name in ("seal", "chat", "intents", "recorded") if (path := getattr(asked, name))}
+    return Sources(Path(asked.weights), everything=asked.everything, **folders)
+
+
 def train(asked: argparse.Namespace) -> None:
-    """Train for the time that is given, and keep the adapter now and then."""
-    device, sparse = asked.device, asked.attention == "sparse"
-    kind = torch.bfloat16 if device == "cuda" else torch.float32
+    """Train for the time that is given, and keep the adapter now and then, and whatever ends the training."""
     torch.manual_seed(asked.seed)
     torch.set_float32_matmul_precision("high")
     out = Path(asked.out)
     out.mkdir(parents=True, exist_ok=True)
-    sources = Sources(
-        Path(asked.weights),
-        Path(asked.seal) if asked.seal else None,
-        Path(asked.chat) if asked.chat else None,
-        Path(asked.intents) if asked.intents else None,
-        everything=asked.everything,
-        recorded=Path(asked.recorded) if asked.recorded else None,
-    )
-    batches = stream(sources, asked.seed, asked.length, asked.rows, asked.workers)
-    weights = load(Path(asked.weights), device, kind)
+    batches = stream(sources_of(asked), asked.seed, asked.length, asked.rows, asked.workers)
+    weights = load(Path(asked.weights), asked.device, torch.bfloat16 if asked.device == "cuda" else torch.float32)
     model = Model(weights)
     if asked.compile:
         model.before = torch.compile(model.before, dynamic=False)
         model.after = torch.compile(model.after, dynamic=False)
     start = Path(asked.start) if asked.start else None
     adapter = Whole(weights, start) if asked.whole else Adapter(weights, asked.rank, asked.scale, start)
+    progress = Progress(asked.device)
+    kept = out / f"{asked.name}.npz"
+    try:
+        _learn(asked, model, adapter, batches, progress)
+    finally:
+        if progress.tokens:
+            adapter.save(kept)
+            told = {"kept": str(kept), "tokens": progress.tokens, "s": round(progress.spent(), 1)}
+            print(json.dumps(told), flush=True)
+
+
+def _learn(
+    asked: argparse.Namespace,
+    model: Model,
+    adapter: Adapter | Whole,
+    batches: Iterator[list[Row]],
+    progress: Progress,
+) -> None:
     optimizer = torch.optim.AdamW(
-        adapter.parameters(), lr=asked.rate, betas=(0.9, 0.98), weight_decay=asked.decay, fused=device == "cuda"
+        adapter.parameters(), lr=asked.rate, betas=(0.9, 0.98), weight_decay=asked.decay, fused=asked.device == "cuda"
     )
     stopped: list[int] = []
     for each in (signal.SIGTERM, signal.SIGINT):  # what is learned so far is kept when the time on a GPU ends early
         signal.signal(each, lambda number, _: stopped.append(number))
-    began, seen, summed, since, waited = time.monotonic(), 0, torch.zeros((), device=device), 0, 0.0
     kept = 0
     for step in range(asked.steps):
-        at = time.monotonic()
-        batch = Batch(next(batches), device)
-        waited += time.monotonic() - at
+        batch = Batch(progress.rows(batches), asked.device)
         if step == 0:
-            began = time.monotonic()  # the first rows take a while, and so does the first compilation
-        progress = max((time.monotonic() - began) / asked.seconds, step / asked.steps)
-        if progress >= 1 or stopped:
+            progress.began = time.monotonic()  # the first rows take a while
+        share = max(progress.spent() / asked.seconds, step / asked.steps)
+        if share >= 1 or stopped:
             break
         for group in optimizer.param_groups:
-            group["lr"] = rate(progress, step, asked.rate)
-        loss = loss_of(model, adapter, batch, sparse)
+            group["lr"] = rate(share, step, asked.rate)
+        loss = loss_of(model, adapter, batch, asked.attention == "sparse")
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(adapter.parameters(), 1.0)
         optimizer.step()
-        seen += batch.ids.numel()
-        summed += loss.detach()
-        since += 1
-        if step in (1, 4, 9) or step % 50 == 49:
-            spent = time.monotonic() - began
-            told = {
-                "step": step + 1,
-                "loss": round(float(summed) / since, 4),
-                "tokens": seen,
-                "per_s": round(seen / max(spent, 1e-9)),
-                "s": round(spent, 1),
-                "waited": round(waited, 1),
-            }
-            print(json.dumps(told), flush=True)
-            summed, since = torch.zeros((), device=device), 0
-        if asked.keep and (time.monotonic() - began) / asked.keep > kept + 1:
+        progress.add(step, loss, batch.ids.numel())
+        if asked.keep and progress.spent() / asked.keep > kept + 1:
             kept += 1
-            adapter.save(out / f"{asked.name}-{kept}.npz")
-    adapter.save(out / f"{asked.name}.npz")
-    print(
-        json.dumps({"kept": str(out / f"{asked.name}.npz"), "tokens": seen, "s": round(time.monotonic() - began, 1)}),
-        flush=True,
-    )
+            adapter.save(Path(asked.out) / f"{asked.name}-{kept}.npz")
 
 
 def arguments() -> argparse.ArgumentParser:
