@@ -6,7 +6,8 @@
 Nothing is learned from a test here. What families share is taken out by hand; recorded requests are left out where the
 request is alike, or where one of their tools is a function of a test, under whatever name and in whatever words: data sets
 that were made with a test in mind hold its functions with other requests. Of BFCL all categories count, also those that were
-given up and the functions of several turns; of Seal-Tools the split `test_out_domain`. Above: nothing. Below: `family`, `seal`.
+given up and the functions of several turns; of Seal-Tools the split `test_out_domain`. What only readers saw to be alike is left
+out by its sum (`alike.txt`). Above: nothing. Below: `family`, `seal`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import argparse
 import json
 import math
 import re
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -196,12 +198,18 @@ def in_families(test: Test) -> None:
             print(family.key, f"| likeness {close:.2f} | names:", ", ".join(same), "| wordings:", *alike)
 
 
-def cleaned(tests: list[Test], rows: list[JSONObject]) -> list[JSONObject]:
-    """The recorded requests that share nothing with any test."""
+def seen_by_readers() -> frozenset[str]:
+    """The sums of requests with tools that readers found alike with those of a test where the comparison did not."""
+    return frozenset((Path(__file__).parent / "alike.txt").read_text(encoding="utf-8").split())
+
+
+def cleaned(tests: list[Test], rows: list[JSONObject], seen: frozenset[str] = frozenset()) -> list[JSONObject]:
+    """The recorded requests that share nothing with any test, and whose sums were not seen."""
     return [
         row
         for row in rows
-        if not any(test.asks(row["query"]) or any(map(test.has_function, row["tools"])) for test in tests)
+        if f"{zlib.crc32(row['query'].strip().encode()):08x}" not in seen
+        and not any(test.asks(row["query"]) or any(map(test.has_function, row["tools"])) for test in tests)
     ]
 
 
@@ -221,7 +229,7 @@ def main() -> None:
         return
     for file in sorted(asked.recorded.glob("*.jsonl")):
         rows = rows_of(file)
-        kept = cleaned(tests, rows)
+        kept = cleaned(tests, rows, seen_by_readers())
         print(f"{file.name}: {len(kept)} of {len(rows)} share nothing")
         if asked.clean is not None:
             asked.clean.mkdir(parents=True, exist_ok=True)

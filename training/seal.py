@@ -58,7 +58,7 @@ def _tool(row: JSONObject) -> Tool:
 
 def rows_of(path: Path) -> list[JSONObject]:
     """The objects of a file that has one in a line."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
 
 
 class Seal:

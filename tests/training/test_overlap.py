@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import zlib
 from pathlib import Path
 
 import pytest
 
 from toolspeak.core.model import JSONObject
 from training.overlap import Test as PublicTest
-from training.overlap import bare, cleaned, of_bfcl, of_seal
+from training.overlap import bare, cleaned, of_bfcl, of_seal, seen_by_readers
 
 ENTRY: JSONObject = {
     "question": [
@@ -111,3 +112,10 @@ def test_what_shares_nothing_is_kept():
         {**clean, "query": ENTRY["question"][0][0]["content"]},
     ]
     assert cleaned([PublicTest([]), PublicTest([ENTRY])], rows) == [clean]
+
+
+def test_what_a_reader_saw_to_be_alike_is_left_out_by_its_sum():
+    row = {"query": " Send a box of 3 kg to Oslo\n", "tools": [OTHER], "answers": []}
+    assert cleaned([], [row], frozenset({"00000000"})) == [row]
+    assert cleaned([], [row], frozenset({f"{zlib.crc32(b'Send a box of 3 kg to Oslo'):08x}"})) == []
+    assert all(len(each) == 8 and int(each, 16) >= 0 for each in seen_by_readers())
