@@ -3,8 +3,8 @@
     python -m training.gather --out recorded toolace.json xlam.jsonl glaive.json rlla_sft.json
 
 What form a file has is told by its rows; these are known: xLAM's (`query`, `tools`, `answers`), ToolRL's (`instruction`, `input`,
-`output`), and conversations (ToolACE, Glaive and what others made of them), whose tools stand beside them or in the words of
-the system. Of a conversation only the first request counts. What cannot be read is left out, and told how often. What of it can
+`output`), Glaive's (`system`, `chat`), and conversations (ToolACE, and what others made of Glaive), whose tools stand beside them
+or in the words of the system. Of a conversation only the first request counts. What cannot be read is left out, and told how often. What of it can
 be trained on is decided by `recorded`, what shares something with a test by `overlap`. Above: nothing. Below: `seal`.
 """
 
@@ -29,8 +29,9 @@ _NUMBERED = re.compile(r"^\d+\. Name: (.*)\nDescription: (.*)\nParameters: (\{.*
 _CALLS = re.compile(r"<tool_call>(.*?)</tool_call>", re.DOTALL)
 _USER = re.compile(r"<user>(.*?)</user>", re.DOTALL)
 _RESPONSE = re.compile(r"<response>(.*)", re.DOTALL)
+_SPEAKER = re.compile(r"(?:^|\n\s*)(USER|ASSISTANT|FUNCTION RESPONSE): ")
 #: What the roles of a conversation are called.
-_ROLES = {"human": "user", "gpt": "assistant", "function_call": "tool_call"}
+_ROLES = {"human": "user", "gpt": "assistant", "function_call": "tool_call", "USER": "user", "ASSISTANT": "assistant"}
 #: Of prose instead of a call so much is kept.
 _LONGEST = 220
 
@@ -129,6 +130,13 @@ def of_conversation(row: JSONObject) -> JSONObject:
     return {"query": said[0].text, "tools": tools, **_answer(said[1:], tools, any_prose=at >= 0)}
 
 
+def of_chat(row: JSONObject) -> JSONObject:
+    """A row of Glaive: a conversation in one text."""
+    parts = _SPEAKER.split(row["chat"].replace("<|endoftext|>", ""))[1:]
+    messages = [{"role": role, "content": text.strip()} for role, text in zip(parts[::2], parts[1::2], strict=True)]
+    return of_conversation({"system": row["system"], "messages": messages})
+
+
 def _said(message: JSONObject) -> Said:
     role = str(message.get("role") or message.get("from"))
     calls: list[JSONObject] | None = message.get("tool_calls")
@@ -184,6 +192,7 @@ def _as_python(text: str, names: list[str]) -> list[JSONObject]:
 _FORMS: tuple[tuple[frozenset[str], Callable[[JSONObject], JSONObject]], ...] = (
     (frozenset({"query", "tools", "answers"}), of_fields),
     (frozenset({"instruction", "input", "output"}), of_instruction),
+    (frozenset({"system", "chat"}), of_chat),
     (frozenset({"messages"}), of_conversation),
     (frozenset({"conversations"}), of_conversation),
     (frozenset({"input_messages"}), of_conversation),

@@ -24,6 +24,7 @@ NUMBERED = (
 )
 LISTED: JSONObject = {"role": "system", "content": f"You may call these:\n{json.dumps([TOOL])}\nWrite [f(a=1)]."}
 ALONE: JSONObject = {"role": "system", "content": f"SYSTEM: {{unfinished. Functions:\n{json.dumps(TOOL, indent=4)}\n"}
+WRITTEN = """{"name": "Weather Now", "arguments": '{"city": "Oslo"}'}"""
 USER: JSONObject = {"role": "user", "content": ASKED}
 
 
@@ -41,7 +42,7 @@ def assistant(text: str, **more: object) -> JSONObject:
             "output": '<think>Hm.</think><tool_call>\n{"name": "Weather Now", "parameters": {"city": "Oslo"}}\n</tool_call>',
         },
         {"messages": [LISTED, USER, assistant('[Weather Now(city="Oslo")]')]},
-        {"messages": [ALONE, USER, assistant("<functioncall> {\"name\": \"Weather Now\", \"arguments\": '{\"city\": \"Oslo\"}'}")]},
+        {"messages": [ALONE, USER, assistant(f"<functioncall> {WRITTEN}")]},
         {"messages": [USER, assistant("", tool_calls=[{"id": "1", **CALL}])], "tools": [TOOL]},
         {
             "messages": [USER, assistant("", tool_calls=[{"function": {**CALL, "arguments": '{"city": "Oslo"}'}}])],
@@ -52,9 +53,13 @@ def assistant(text: str, **more: object) -> JSONObject:
             "conversations": [{"from": "human", "value": ASKED}, {"from": "function_call", "value": json.dumps(CALL)}],
             "tools": json.dumps([TOOL]),
         },
+        {
+            "system": ALONE["content"],
+            "chat": f"USER: {ASKED}\n\n\nASSISTANT: <functioncall> {WRITTEN} <|endoftext|>\n\n\nFUNCTION RESPONSE: {{}}\n\n\n",
+        },
         {"system": ALONE["content"], "input_messages": [USER, {"role": "tool_call", "content": json.dumps(CALL)}]},
     ],
-    ids=["xlam", "toolrl", "toolace", "glaive", "beside", "as a client", "swift", "shared", "raw"],
+    ids=["xlam", "toolrl", "toolace", "marked", "beside", "as a client", "swift", "shared", "glaive", "raw"],
 )  # fmt: skip
 def test_each_form_becomes_the_same(row: JSONObject):
     assert gathered(row) == READ
