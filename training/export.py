@@ -8,7 +8,7 @@ of 32 are kept in half precision. Above: nothing. Below: gguf.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 
 import gguf
@@ -20,6 +20,8 @@ NAME = "toolspeak adapter for SmolLM2-135M-Instruct"
 
 def export(kept: Path, target: Path) -> None:
     """Write the adapter."""
+    if kept.suffix != ".npz":
+        raise SystemExit(f"{kept} is not what training keeps, which ends in .npz")
     with np.load(kept) as found:
         matrices = {name: found[name].astype(np.float32) for name in found.files}
     names = sorted({name[:-2] for name in matrices}, key=lambda name: (int(name.split(".")[1]), name))
@@ -48,4 +50,8 @@ def _add(writer: gguf.GGUFWriter, name: str, matrix: np.ndarray) -> None:
 
 
 if __name__ == "__main__":
-    export(Path(sys.argv[1]), Path(sys.argv[2]))
+    parser = argparse.ArgumentParser(description="Write an adapter as a GGUF file.")
+    parser.add_argument("kept", type=Path, help="what training or training.mean kept (.npz)")
+    parser.add_argument("target", type=Path, help="the GGUF file to write")
+    asked = parser.parse_args()
+    export(asked.kept, asked.target)

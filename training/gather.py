@@ -199,16 +199,30 @@ _FORMS: tuple[tuple[frozenset[str], Callable[[JSONObject], JSONObject]], ...] = 
 )
 
 
-def gathered(row: JSONObject) -> JSONObject | None:
+def gathered(row: JSONValue) -> JSONObject | None:
     """The row in the one form; nothing where it cannot be read."""
-    form = next((read for keys, read in _FORMS if keys <= row.keys()), None)
+    form = next((read for keys, read in _FORMS if keys <= row.keys()), None) if is_object(row) else None
     if form is None:
         return None
     try:
-        found = form(row)
-        return json.loads(json.dumps(found))  # what Python can say and JSON cannot, such as sets, is not for tools
+        found: JSONObject = json.loads(json.dumps(form(row)))  # what Python can say and JSON cannot is not for tools
+        if isinstance(found["query"], str) and all(isinstance(tool["name"], str) for tool in found["tools"]):
+            return found
+        return None
     except (Unreadable, ValueError, KeyError, TypeError, AttributeError, SyntaxError, RecursionError):
         return None
+
+
+def _rows(file: Path) -> list[JSONValue]:
+    if file.suffix not in (".json", ".jsonl"):
+        raise SystemExit(f"{file}: only .json with a list and .jsonl can be read")
+    try:
+        rows: JSONValue = json.loads(file.read_text(encoding="utf-8")) if file.suffix == ".json" else rows_of(file)
+    except (OSError, ValueError) as error:
+        raise SystemExit(f"{file} cannot be read: {error}") from error
+    if not isinstance(rows, list):
+        raise SystemExit(f"{file}: a list of rows was expected")
+    return rows
 
 
 def main() -> None:
@@ -217,9 +231,11 @@ def main() -> None:
     parser.add_argument("files", type=Path, nargs="+", help="data sets as they come: .json with a list, or .jsonl")
     parser.add_argument("--out", type=Path, default=Path("recorded"), help="the folder for what could be read")
     asked = parser.parse_args()
+    if len({file.stem for file in asked.files}) < len(asked.files):
+        raise SystemExit("two files of one name would become one: give them other names")
     asked.out.mkdir(parents=True, exist_ok=True)
     for file in asked.files:
-        rows = json.loads(file.read_text(encoding="utf-8")) if file.suffix == ".json" else rows_of(file)
+        rows = _rows(file)
         found = [row for row in map(gathered, rows) if row is not None]
         print(f"{file.name}: {len(found)} of {len(rows)} read")
         lines = "".join(json.dumps(row) + "\n" for row in found)

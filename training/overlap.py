@@ -213,6 +213,16 @@ def cleaned(tests: list[Test], rows: list[JSONObject], seen: frozenset[str] = fr
     ]
 
 
+def _some(entries: Iterator[JSONObject], folder: Path) -> list[JSONObject]:
+    """The entries; a wrong folder must not pass for a test that nothing is shared with."""
+    found = list(entries)
+    if not any(entry["function"] for entry in found):
+        raise SystemExit(
+            f"{folder} holds no case of the leaderboard: give the folder of its repository, with all categories"
+        )
+    return found
+
+
 def main() -> None:
     """Tell what is shared, or leave it out."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -222,7 +232,7 @@ def main() -> None:
     parser.add_argument("--clean", type=Path, help="where to keep those that share nothing")
     asked = parser.parse_args()
     # Tools of Seal-Tools' other splits, which are trained on, are as alike as those that are told in other words.
-    tests = [Test(of_bfcl(asked.bfcl)), Test(of_seal(asked.seal), reworded=math.inf)]
+    tests = [Test(_some(of_bfcl(asked.bfcl), asked.bfcl)), Test(of_seal(asked.seal), reworded=math.inf)]
     if asked.recorded is None:
         for test in tests:
             in_families(test)

@@ -3,8 +3,8 @@
     python -m training.served --adapter adapter.gguf --seal seal-tools
 
 Two sets: tasks of three rounds (look up, compute, answer) that are drawn here; and requests of Seal-Tools
-`test_out_domain` that take one call, among eight tools, none of which was trained on. Neither is for choosing between
-adapters. With `--out FILE` every case is kept as soon as it ends, and the same command goes on. `--part 2/16` takes one
+`test_out_domain` that take one call, whose tool was never trained on, among eight; most of the others were. Neither is for
+choosing between adapters. With `--out FILE` every case is kept as soon as it ends, and the same command goes on. `--part 2/16` takes one
 case in sixteen, so that as many processes share the work; each has a file of its own, and `cat` joins them.
 Above: nothing. Below: toolspeak's client, `seal`, `chains`.
 """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolspeak.core.model import JSONObject
+from toolspeak.core.model import JSONObject, JSONValue
 from training.gather import gathered, main
 
 TOOL: JSONObject = {
@@ -100,7 +100,11 @@ def test_prose_counts_where_it_can_only_mean_that_no_tool_serves():
 @pytest.mark.parametrize(
     "row",
     [
+        None,
+        [1],
         {"text": "something else"},
+        {"query": None, "tools": [TOOL], "answers": []},
+        {"query": ASKED, "tools": [{"description": "nameless"}], "answers": []},
         {"query": ASKED, "tools": "[", "answers": "[]"},
         {"query": ASKED, "tools": [TOOL], "answers": [{"arguments": {}}]},
         {"messages": []},
@@ -120,7 +124,7 @@ def test_prose_counts_where_it_can_only_mean_that_no_tool_serves():
         {"instruction": NUMBERED, "input": f"<user>{ASKED}</user>", "output": ""},
     ],
 )  # fmt: skip
-def test_what_cannot_be_read_is_left_out(row: JSONObject):
+def test_what_cannot_be_read_is_left_out(row: JSONValue):
     assert gathered(row) is None
 
 
@@ -139,3 +143,25 @@ def test_files_are_read_as_they_come(
     for name in ("all", "lines"):
         kept = (out / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
         assert [json.loads(line) for line in kept] == [rows[0], rows[2]]
+
+
+@pytest.mark.parametrize(
+    ("names", "why"),
+    [
+        (["rows.csv"], "can be read"),
+        (["absent.json"], "cannot be read"),
+        (["broken.jsonl"], "cannot be read"),
+        (["object.json"], "a list of rows"),
+        (["object.json", "object.jsonl"], "would become one"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_told(
+    names: list[str], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "broken.jsonl").write_text("{", encoding="utf-8")
+    (tmp_path / "object.json").write_text("{}", encoding="utf-8")
+    monkeypatch.setattr(
+        "sys.argv", ["gather", "--out", str(tmp_path / "out"), *(str(tmp_path / name) for name in names)]
+    )
+    with pytest.raises(SystemExit, match=why):
+        main()

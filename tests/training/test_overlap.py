@@ -10,7 +10,7 @@ import pytest
 
 from toolspeak.core.model import JSONObject
 from training.overlap import Test as PublicTest
-from training.overlap import bare, cleaned, of_bfcl, of_seal, seen_by_readers
+from training.overlap import bare, cleaned, main, of_bfcl, of_seal, seen_by_readers
 
 ENTRY: JSONObject = {
     "question": [
@@ -119,3 +119,11 @@ def test_what_a_reader_saw_to_be_alike_is_left_out_by_its_sum():
     assert cleaned([], [row], frozenset({"00000000"})) == [row]
     assert cleaned([], [row], frozenset({f"{zlib.crc32(b'Send a box of 3 kg to Oslo'):08x}"})) == []
     assert all(len(each) == 8 and int(each, 16) >= 0 for each in seen_by_readers())
+
+
+def test_a_folder_without_a_test_is_not_taken_for_one_that_shares_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("sys.argv", ["overlap", str(tmp_path / "absent"), str(tmp_path)])
+    with pytest.raises(SystemExit, match="no case of the leaderboard"):
+        main()
