@@ -4,8 +4,9 @@
 
 What form a file has is told by its rows; these are known: xLAM's (`query`, `tools`, `answers`), ToolRL's (`instruction`, `input`,
 `output`), Glaive's (`system`, `chat`), and conversations (ToolACE, and what others made of Glaive), whose tools stand beside them
-or in the words of the system. Of a conversation only the first request counts. What cannot be read is left out, and told how often. What of it can
-be trained on is decided by `recorded`, what shares something with a test by `overlap`. Above: nothing. Below: `seal`.
+or in the words of the system. Of a conversation only the first request counts. What cannot be read is left out, and told how
+often. What of it can be trained on is decided by `recorded`, what shares something with a test by `overlap`. Above: nothing.
+Below: `seal`.
 """
 
 from __future__ import annotations
@@ -209,7 +210,7 @@ def gathered(row: JSONValue) -> JSONObject | None:
         if isinstance(found["query"], str) and all(isinstance(tool["name"], str) for tool in found["tools"]):
             return found
         return None
-    except (Unreadable, ValueError, KeyError, TypeError, AttributeError, SyntaxError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, SyntaxError, RecursionError):
         return None
 
 

@@ -237,9 +237,10 @@ def main() -> None:
         for test in tests:
             in_families(test)
         return
+    seen = seen_by_readers()
     for file in sorted(asked.recorded.glob("*.jsonl")):
         rows = rows_of(file)
-        kept = cleaned(tests, rows, seen_by_readers())
+        kept = cleaned(tests, rows, seen)
         print(f"{file.name}: {len(kept)} of {len(rows)} share nothing")
         if asked.clean is not None:
             asked.clean.mkdir(parents=True, exist_ok=True)
