@@ -11,6 +11,7 @@ PYTEST_ARGS   ?=
 CLIENTS_ARGS  ?=
 PORT          ?= 8788
 ARGS          ?=
+NATIVE        ?= yes
 
 # pyright asks the package index for a newer self on every run otherwise.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
@@ -30,8 +31,8 @@ $(STAMP): $(LOCK) pyproject.toml scripts/setup
 	@sh scripts/setup $(VENV) $(LOCK)
 	@touch $@
 
-run: $(STAMP) ## the proxy, with a small model that runs here; PORT and ARGS change it
-	@$(BIN)/toolspeak serve --port $(PORT) $(ARGS)
+run: $(STAMP) ## the proxy, with a small model that runs here; PORT and ARGS change it, NATIVE=no builds no engine beside it
+	@sh scripts/run $(VENV) $(LOCK) $(NATIVE) --port $(PORT) $(ARGS)
 
 native: $(STAMP) ## build the small model's engine for this processor: it answers several times as fast; needs a C++ compiler
 	@sh scripts/native $(VENV) $(LOCK)
@@ -100,5 +101,5 @@ lock: ## resolve the dependencies again (needs uv)
 	@sh scripts/lock $(LOCK)
 
 clean: ## remove everything that the other targets made
-	@rm -rf $(VENV) .clients mutants build dist htmlcov .coverage .coverage.* .hypothesis .pytest_cache .ruff_cache .import_linter_cache
+	@rm -rf $(VENV) .clients .engine mutants build dist htmlcov .coverage .coverage.* .hypothesis .pytest_cache .ruff_cache .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

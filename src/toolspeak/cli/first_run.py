@@ -47,7 +47,7 @@ _CODE = """from openai import OpenAI; print(OpenAI()
 #: Told where an engine built here would multiply bytes, and the one that is installed does not.
 _SLOWER_THAN_IT_COULD_BE = (
     "the model's engine was built for any processor; built for this one it answers several times as fast: "
-    "`make native`, or what docs/first-run.md says about pip"
+    "`make run` builds it beside the server, `make native` at once; docs/first-run.md says how with pip"
 )
 
 
