@@ -70,7 +70,20 @@ def _decoded(value: JSONValue) -> JSONValue:
 
 def _functions(value: JSONValue) -> list[JSONObject]:
     tools: list[JSONObject] = _decoded(value) or []
-    return [tool.get("function", tool) for tool in tools]
+    return [_shortened(tool.get("function", tool)) for tool in tools]
+
+
+def _shortened(tool: JSONObject) -> JSONObject:
+    """A tool of xLAM, also where its short form was put into a schema that demands nothing; without empty defaults.
+
+    What has no default is required (`recorded`), and an empty text is none.
+    """
+    given = tool.get("parameters")
+    if not is_object(given):
+        return tool
+    inner = given.get("properties")
+    short = inner if is_object(inner) and given.get("required") == [] else given
+    return {**tool, "parameters": _without_empty_defaults(short)}
 
 
 def _called(call: JSONObject) -> JSONObject:
@@ -115,6 +128,8 @@ def _without_empty_defaults(parameters: JSONObject) -> JSONObject:
 def of_conversation(row: JSONObject) -> JSONObject:
     """The first request of a conversation, and what was done about it."""
     said = [_said(each) for each in row.get("messages") or row.get("conversations") or row.get("input_messages") or ()]
+    if "input_messages" in row and said[-1].role == "user":  # the answer stands beside them
+        said.append(Said("assistant", str(row.get("ground_truth") or ""), None))
     system = "".join(each.text for each in said if each.role == "system") or str(row.get("system") or "")
     said = [each for each in said if each.role != "system"]
     if len(said) < 2 or said[0].role != "user":

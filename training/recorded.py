@@ -27,6 +27,8 @@ from .seal import TYPES, rows_of, stands_in, typed
 HELD_OUT = 10
 #: Prompts beyond this do not fit a row.
 _LONGEST, _MOST_TOOLS = 900, 12
+#: How often a request is drawn that no tool serves, and of the rest one that takes several calls: most that is recorded takes one.
+_NONE, _SEVERAL = 0.12, 0.3
 _TYPES = {**TYPES, **{name: name for name in TYPES.values()}, "tuple": "array", "set": "array"}
 
 
@@ -68,16 +70,23 @@ class Recorded:
         ]
         self.calling = [record for record in chosen if record.calls]
         self.declining = [record for record in chosen if not record.calls]
-        self._by_tool: dict[str, list[Record]] = {}
-        for record in self.calling:
-            self._by_tool.setdefault(record.calls[0].name, []).append(record)
-        self._names = list(self._by_tool)
+        self._by_tool = _by_tool(self.calling)
+        self._several = _by_tool([record for record in self.calling if len(record.calls) > 1])
 
     def draw(self, rng: random.Random) -> Record:
-        """One of them; each tool as often as another, and those that no tool serves more seldom."""
-        if self.declining and rng.random() < 0.12:
+        """One of them; each tool as often as another."""
+        if self.declining and rng.random() < _NONE:
             return rng.choice(self.declining)
-        return rng.choice(self._by_tool[rng.choice(self._names)])
+        tools = self._several if self._several and rng.random() < _SEVERAL else self._by_tool
+        return rng.choice(tools[rng.choice(list(tools))])
+
+
+def _by_tool(records: list[Record]) -> dict[str, list[Record]]:
+    """The records by the tool that is called first."""
+    found: dict[str, list[Record]] = {}
+    for record in records:
+        found.setdefault(record.calls[0].name, []).append(record)
+    return found
 
 
 def _records(path: Path) -> Iterator[Record]:

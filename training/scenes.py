@@ -125,7 +125,7 @@ class Scenes:
             return self._chain(rng, style, kind)
         if roll < 0.09 and self._seal is not None:
             return self._labelled(rng, style, kind)
-        if roll < 0.21 and self._recorded is not None:
+        if roll < 0.29 and self._recorded is not None:
             return self._as_recorded(self._recorded, rng, style, kind)
         count = rng.choices([1, 2, 3, 4, 5, 6, 8, 12, 20], [30, 14, 13, 11, 8, 7, 9, 5, 3])[0]
         golds = [self._offer(rng, style) for _ in range(min(count, rng.choice([1, 2, 3])))]

@@ -15,6 +15,10 @@ TOOL: JSONObject = {
     "description": "Tells the weather.",
     "parameters": {"city": {"type": "string"}},
 }
+#: The same where its parameters were put into a schema that demands nothing, with an empty default.
+DRESSED: JSONObject = TOOL | {
+    "parameters": {"type": "object", "properties": {"city": {"type": "string", "default": ""}}, "required": []}
+}
 CALL: JSONObject = {"name": "Weather Now", "arguments": {"city": "Oslo"}}
 ASKED = "How is the weather in Oslo?"
 READ: JSONObject = {"query": ASKED, "tools": [TOOL], "answers": [CALL]}
@@ -58,8 +62,10 @@ def assistant(text: str, **more: object) -> JSONObject:
             "chat": f"USER: {ASKED}\n\n\nASSISTANT: <functioncall> {WRITTEN} <|endoftext|>\n\n\nFUNCTION RESPONSE: {{}}\n\n\n",
         },
         {"system": ALONE["content"], "input_messages": [USER, {"role": "tool_call", "content": json.dumps(CALL)}]},
+        {"input_messages": [ALONE, USER], "ground_truth": f"<functioncall> {WRITTEN}", "generated": "Sunny!"},
+        {"id": 2, "query": ASKED, "tools": json.dumps([DRESSED]), "answers": json.dumps([CALL])},
     ],
-    ids=["xlam", "toolrl", "toolace", "marked", "beside", "as a client", "swift", "shared", "glaive", "raw"],
+    ids=["xlam", "toolrl", "toolace", "marked", "beside", "as a client", "swift", "shared", "glaive", "raw", "apart", "dressed"],
 )  # fmt: skip
 def test_each_form_becomes_the_same(row: JSONObject):
     assert gathered(row) == READ

@@ -158,3 +158,19 @@ def test_a_folder_is_split_and_drawn_from_by_its_tools(tmp_path: Path):
     drawn = [trained.draw(rng) for _ in range(300)]
     assert 10 <= sum(not record.calls for record in drawn) <= 80
     assert {record.reply for record in drawn if not record.calls} == {"No."}
+
+
+def test_requests_that_take_several_calls_are_drawn_more_often_than_they_come(tmp_path: Path):
+    call: JSONObject = {"name": WEATHER["name"], "arguments": {"city": "Oslo"}}
+    other: JSONObject = {"name": WEATHER["name"], "arguments": {"city": "Rome"}}
+    rows = [
+        {
+            "query": f"Weather in Oslo and Rome, number {at}",
+            "tools": [WEATHER],
+            "answers": [call] if at % 50 else [call, other],
+        }
+        for at in range(400)
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    found, rng = Recorded(tmp_path), random.Random(3)
+    assert 60 <= sum(len(found.draw(rng).calls) > 1 for _ in range(300)) <= 130
