@@ -37,18 +37,18 @@ class _Lookup(NamedTuple):
 
 
 _LOOKUPS = (
-    _Lookup("get_stock_price stocks.price", "Get the current price of a share.", "symbol ticker", "ticker", "Ticker symbol", "the price of {v} stock", "price", 20, 600, 2),
-    _Lookup("get_population population.of", "Number of inhabitants of a city.", "city place", "city", "Name of the city", "the population of {v}", "population", 50000, 9000000, 0),
-    _Lookup("product_price shop.get_price", "Price of a product in the shop.", "product item", "product", "Name of the product", "the price of a {v}", "price", 5, 900, 2),
-    _Lookup("get_temperature weather.temperature", "Current temperature of a place in Celsius.", "location city", "city", "City", "the temperature in {v}", "temperature", -5, 38, 0),
+    _Lookup("meter_reading energy.meter", "Reading of a meter in kilowatt hours.", "meter sku", "sku", "Number of the meter", "the reading of meter {v}", "reading", 100, 90000, 0),
+    _Lookup("seats_of venue.seats", "Number of seats of a house.", "venue house", "hotel", "Name of the house", "the number of seats at the {v}", "seats", 40, 4000, 0),
+    _Lookup("hourly_fee freelancers.fee", "Fee for an hour of somebody's work.", "name person", "person", "Who works", "the hourly fee of {v}", "fee", 18, 240, 2),
+    _Lookup("depot_pallets depot.pallets", "Pallets that a depot holds.", "city depot", "city", "City of the depot", "the number of pallets in the depot of {v}", "pallets", 12, 5200, 0),
+    _Lookup("freight_weight cargo.weight", "Weight of one crate of a good in kilograms.", "good product", "product", "What is in the crate", "the weight of a crate with a {v}", "kilograms", 3, 800, 1),
+    _Lookup("harvest_of orchard.harvest", "Tons of a fruit or vegetable that came in this week.", "crop food", "food", "What was picked", "the harvest of {v} in tons", "tons", 1, 420, 1),
+    _Lookup("votes_for board.votes", "Votes that somebody got in the board.", "candidate", "person", "Who stood for it", "the votes for {v}", "votes", 0, 180, 0),
+    _Lookup("lift_height lifts.climb", "Height difference of a cable car in meters.", "mountain station", "mountain", "Mountain it goes up to", "the climb of the cable car to {v} in meters", "climb", 120, 2300, 0),
     _Lookup("get_salary hr.salary", "Yearly salary for a job.", "job role", "job", "Title of the job", "the yearly salary of a {v}", "salary", 25000, 190000, 0),
-    _Lookup("mountain_height geo.height", "Height of a mountain in meters.", "mountain name", "mountain", "Name of the mountain", "the height of {v} in meters", "height", 800, 8848, 0),
     _Lookup("account_balance bank.balance", "Balance of an account.", "owner name", "person", "Owner of the account", "the account balance of {v}", "balance", 50, 90000, 2),
     _Lookup("river_length geo.river", "Length of a river in kilometers.", "river", "river", "Name of the river", "the length of the {v} in km", "length", 300, 6650, 0),
-    _Lookup("calories food.calories", "Calories of 100 grams of a food.", "food", "food", "Name of the food", "the calories of 100 g of {v}", "calories", 20, 600, 0),
     _Lookup("hotel_rate hotels.price", "Price of a night in a hotel.", "hotel", "hotel", "Name of the hotel", "the nightly rate of the {v}", "rate", 45, 700, 0),
-    _Lookup("team_points sports.points", "Points of a team this season.", "team", "team", "Name of the team", "the points of {v} this season", "points", 3, 110, 0),
-    _Lookup("stock_level inventory.level", "Units of an article in stock.", "sku article", "sku", "Article number", "the stock level of {v}", "units", 0, 900, 0),
 )  # fmt: skip
 
 
@@ -64,14 +64,14 @@ class _Compute(NamedTuple):
 
 
 _COMPUTES = (
-    _Compute("multiply math.multiply", "Multiply two numbers.", (("a", "number", "First number"), ("b", "number", "Second number")), "multiply it by {n}", "{v}|{n}", "int(2,40)", "result"),
-    _Compute("add_numbers math.add", "Add two numbers.", (("a", "number", "First number"), ("b", "number", "Second number")), "add {n} to it", "{v}|{n}", "int(2,900)", "sum"),
+    _Compute("scale_up figures.scale", "Take a figure several times.", (("figure", "number", "What is taken"), ("times", "number", "How many times")), "take it {n} times", "{v}|{n}", "int(2,40)", "scaled"),
+    _Compute("raise_by figures.raise", "Raise a figure by a fixed amount.", (("figure", "number", "What is raised"), ("amount", "number", "By how much")), "raise it by {n}", "{v}|{n}", "int(2,900)", "raised"),
+    _Compute("share_out figures.share", "Share a figure out among people.", (("figure", "number", "What is shared"), ("people", "number", "Among how many")), "share it out among {n} people", "{v}|{n}", "int(2,30)", "share"),
     _Compute("subtract math.subtract", "Subtract the second number from the first.", (("minuend", "number", "Number to subtract from"), ("subtrahend", "number", "Number to subtract")), "subtract {n} from it", "{v}|{n}", "int(1,90)", "difference"),
     _Compute("divide math.divide", "Divide one number by another.", (("dividend", "number", "Number to divide"), ("divisor", "number", "Number to divide by")), "divide it by {n}", "{v}|{n}", "int(2,20)", "quotient"),
     _Compute("percentage_of math.percent", "Compute a percentage of a value.", (("value", "number", "The value"), ("percent", "number", "Percentage, e.g. 15")), "tell me what {n} percent of it is", "{v}|{n}", "int(1,90)", "result"),
     _Compute("calculator evaluate", "Evaluate an arithmetic expression.", (("expression", "string", "Expression, e.g. 2 * 3"),), "multiply it by {n}", "{v} * {n}", "int(2,40)", "result"),
     _Compute("calculate math.evaluate", "Evaluate a mathematical expression.", (("expression", "string", "Expression to evaluate"),), "add {n} to it", "{v} + {n}", "int(2,900)", "result"),
-    _Compute("convert_currency fx.convert", "Convert dollars to another currency.", (("amount", "number", "Amount in dollars"), ("to", "string", "Currency code")), "convert it to {n}", "{v}|{n}", "currency", "converted"),
 )  # fmt: skip
 
 

@@ -33,16 +33,16 @@ _VERBS: tuple[tuple[str, tuple[str, ...], str], ...] = (
 )
 #: Verbs that change something; the others only look or reckon.
 _CHANGING = frozenset(("create", "update", "schedule", "delete"))
-_NOUNS = """market report|soil sample|customer segment|power plant output|lab result|training plan|travel permit|insurance claim|
-delivery route|song ranking|water level|traffic flow|student record|sales forecast|bridge load|crop rotation|ticket queue|
+_NOUNS = """market report|core sample|customer segment|power plant output|lab result|training plan|travel permit|insurance claim|
+delivery route|song sheet|water level|lock traffic|student record|sales quota|bridge load|crop rotation|ticket queue|
 energy audit|loan offer|risk score|blood test|recipe cost|machine setting|print job|license plate|payment plan|room layout|
 survey result|tide table|exam schedule|noise map|genome sequence|tax refund|warehouse shelf|game ranking|flight crew roster|
-heat map|code review|backup job|news digest|tour package|stress test|menu plan|bus timetable|product bundle|press release|
-shift plan|fuel mix|carbon footprint|seating chart|parcel label|court hearing|quality inspection|species count|orbit track|
-dialect sample|budget draft|concert setlist|image filter|voice message|sensor alarm|job applicant|wind turbine|street light|
-museum tour|paint formula|vaccine batch|chess match|language lesson|bond yield|reading list|parking permit|satellite image|
-fitness goal|charity donation|movie script|rental agreement|door code|spare part|garden plot|interest group|patient file|
-mineral deposit|wedding guest list|network node|coffee blend|housing index|river discharge|battery cell|ballot count"""
+heat map|code review|backup job|rumor digest|tour package|stress test|menu plan|bus timetable|product bundle|press release|
+shift plan|fuel mix|carbon filter|seating chart|parcel label|court usher|quality inspection|moss count|orbit track|
+dialect sample|budget draft|concert setlist|image filter|voice message|sensor casing|job applicant|wind turbine|street light|
+museum tour|lacquer batch|vaccine batch|chess match|language lesson|bond yield|reading list|parking permit|satellite image|
+fitness goal|charity donation|movie script|rental locker|door code|spare part|garden plot|interest group|patient file|
+mineral deposit|wedding guest list|network node|coffee blend|harbor index|river discharge|battery cell|ballot count"""
 NOUNS = [each.strip() for each in _NOUNS.replace("\n", "").split("|")]
 #: Names, kind of value, description, and how it is said; `{v}` is the value.
 _PARAMS: tuple[tuple[str, str, str, str], ...] = (

@@ -58,7 +58,7 @@ PLANTS = _words("""rose, tulip, orchid, cactus, basil, tomato, fern, lavender, m
 hydrangea, sunflower, rosemary, ficus, African violet""")
 FOODS = _words("""apple, banana, chicken breast, brown rice, salmon, avocado, almonds, oatmeal, broccoli, cheddar cheese, egg,
 lentils, peanut butter, white bread, yogurt, tofu, spinach, sweet potato, dark chocolate, orange juice""")
-DISHES = _words("""lasagna, chicken curry, pad thai, beef stew, mushroom risotto, vegetable soup, tacos, ramen, pancakes,
+DISHES = _words("""moussaka, chicken curry, pad thai, beef stew, mushroom risotto, vegetable soup, tacos, ramen, pancakes,
 apple pie, falafel, paella, caesar salad, banana bread, goulash, sushi, shakshuka, chili, ratatouille, dumplings, tiramisu""")
 INGREDIENTS = _words("""milk, eggs, flour, sugar, butter, rice, onions, garlic, tomatoes, chicken, spinach, cheese, carrots,
 potatoes, mushrooms, pasta, olive oil, beans, honey, apples, bananas, coffee, bread, lemons, chickpeas, peanuts""")
