@@ -49,7 +49,7 @@ def _is_good(answer: str) -> bool:
 
 def main() -> None:
     """Ask the base model, and keep what it answered well."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weights", required=True)
     parser.add_argument("--out", default="chat.json")
     parser.add_argument("--device", default="cuda")

@@ -42,7 +42,7 @@ def _singular(b: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("adapters", nargs="+", type=Path)
     parser.add_argument("target", type=Path)
     parser.add_argument("--rank", type=int, default=32)

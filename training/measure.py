@@ -128,7 +128,7 @@ def judged(asked: Asked, text: str) -> tuple[bool, bool]:
 
 def main() -> None:
     """Measure adapters and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("adapters", nargs="+")
     add("--weights", required=True)

@@ -225,7 +225,7 @@ def _some(entries: Iterator[JSONObject], folder: Path) -> list[JSONObject]:
 
 def main() -> None:
     """Tell what is shared, or leave it out."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bfcl", type=Path, help="the data of the Berkeley leaderboard, with all folders below it")
     parser.add_argument("seal", type=Path, help="the folder of Seal-Tools")
     parser.add_argument("--recorded", type=Path, help="a folder of recorded requests")

@@ -110,7 +110,7 @@ def _seal_jobs(folder: str, limit: int) -> list[tuple[Labelled, list[Tool]]]:
 async def _measure(asked: argparse.Namespace) -> None:
     kept, gate = _Kept(asked.out), asyncio.Semaphore(2)
     jobs = _seal_jobs(asked.seal, asked.limit)
-    part, parts = map(int, asked.part.split("/"))
+    part, parts = asked.part
 
     def mine(what: str, count: int) -> list[int]:
         return [at for at in range(part - 1, count, parts) if f"{what} {at}" not in kept.found]
@@ -151,13 +151,24 @@ def _tell(what: str, right: list[bool]) -> None:
         )
 
 
+def _part(text: str) -> tuple[int, int]:
+    """Which part of how many."""
+    try:
+        part, parts = map(int, text.split("/"))
+    except ValueError:
+        part, parts = 0, 0
+    if not 1 <= part <= parts:
+        raise argparse.ArgumentTypeError(f"`{text}` is no part such as 2/16")
+    return part, parts
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--adapter", default="")
     parser.add_argument("--seal", required=True)
     parser.add_argument("--limit", type=int, default=1000)
     parser.add_argument("--tasks", type=int, default=50)
-    parser.add_argument("--part", default="1/1", help="which part of how many")
+    parser.add_argument("--part", type=_part, default=(1, 1), help="which part of how many, such as 2/16")
     parser.add_argument("--out", default="", help="a file that keeps what is finished")
     asyncio.run(_measure(parser.parse_args()))
 

@@ -95,11 +95,11 @@ HELD = Options(grammar={"grammar": "root ::= [a-z]+"}, contract=True)
 NEVER = [[token, False] for token in CONTROL]
 
 
-def test_control_tokens_are_ruled_out_only_where_a_grammar_holds_the_answer_and_the_client_does_not_weigh_tokens():
+def test_no_call_is_made_less_likely_only_where_a_grammar_holds_the_answer_and_the_client_does_not_weigh_tokens():
     weighed = replace(HELD, extra={"logit_bias": {"5": 1}})
     free = Options(contract=True)
     asked = [suited(Request("m", (), options=options)).options for options in (HELD, weighed, free)]
-    assert asked == [replace(HELD, grammar={**HELD.grammar, "logit_bias": NEVER}), weighed, free]
+    assert asked == [replace(HELD, grammar={**HELD.grammar, "logit_bias": [[77, -1.0], *NEVER]}), weighed, free]
 
 
 @pytest.mark.parametrize(
@@ -312,7 +312,7 @@ def test_a_file_that_is_no_adapter_is_told(weights: Path, tmp_path: Path):
     asyncio.run(talk())
 
 
-def test_the_tokens_that_are_ruled_out_are_the_control_tokens_of_the_default_model(weights: Path):
+def test_the_tokens_that_are_weighed_are_the_closing_bracket_and_the_control_tokens_of_the_default_model(weights: Path):
     recipe = recipe_for("")
 
     async def talk() -> None:
@@ -326,7 +326,7 @@ def test_the_tokens_that_are_ruled_out_are_the_control_tokens_of_the_default_mod
             urlopen, UrlRequest(url, body, {**headers, "Content-Type": "application/json"})
         )
         content = json.load(answer)["content"]
-        assert content.startswith("<|im_start|><repo_name>")
+        assert content.startswith("]<|im_start|><repo_name>")
         assert content.endswith("<jupyter_script><empty_output>")
         assert len(re.findall("<[a-z_|]+>", content)) == len(CONTROL)
         await upstream.close()
