@@ -32,7 +32,7 @@ $(STAMP): $(LOCK) pyproject.toml scripts/setup
 	@touch $@
 
 run: $(STAMP) ## the proxy, with a small model that runs here; PORT and ARGS change it, NATIVE=no builds no engine beside it
-	@sh scripts/run $(VENV) $(LOCK) $(NATIVE) --port $(PORT) $(ARGS)
+	@sh scripts/run $(VENV) $(LOCK) "$(NATIVE)" --port $(PORT) $(ARGS)
 
 native: $(STAMP) ## build the small model's engine for this processor: it answers several times as fast; needs a C++ compiler
 	@sh scripts/native $(VENV) $(LOCK)

@@ -1,10 +1,10 @@
 """Runs a command beside a program, with the lowest priority, and no longer than the program runs.
 
-    python scripts/beside.py COMMAND ... &
+    python scripts/beside.py $$ COMMAND ... &
     exec PROGRAM
 
-The program is whoever started this. It may end in any way, also by a signal that it cannot see: then somebody else is
-the parent, and the command and all that it started are ended.
+The program is the parent, whose number is given since it may be gone before this begins. It may end in any way, also by a
+signal that it cannot see: then somebody else is the parent, and the command and all that it started are ended.
 """
 
 from __future__ import annotations
@@ -19,12 +19,18 @@ from contextlib import suppress
 _SECONDS = 0.5
 
 
-def main(command: list[str]) -> int:
+def main(program: int, command: list[str]) -> int:
     """Run it, and say how it ended."""
-    program = os.getppid()
+    told: list[int] = []
+    # Handlers rather than nothing at all: a terminal that closes tells everybody, and who is told here must end the command.
+    # A server takes a hangup for a reason to read its configuration again and goes on, so that alone ends nothing.
+    signal.signal(signal.SIGHUP, lambda *_: None)
+    signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
+    if os.getppid() != program:
+        return 1
     os.nice(19)
     running = subprocess.Popen(command, start_new_session=True, stdin=subprocess.DEVNULL)
-    while os.getppid() == program:
+    while os.getppid() == program and not told:
         with suppress(subprocess.TimeoutExpired):
             return running.wait(_SECONDS)
     with suppress(ProcessLookupError):
@@ -33,4 +39,4 @@ def main(command: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(int(sys.argv[1]), sys.argv[2:]))
