@@ -95,11 +95,11 @@ HELD = Options(grammar={"grammar": "root ::= [a-z]+"}, contract=True)
 NEVER = [[token, False] for token in CONTROL]
 
 
-def test_no_call_is_made_less_likely_only_where_a_grammar_holds_the_answer_and_the_client_does_not_weigh_tokens():
+def test_no_call_is_made_likelier_only_where_a_grammar_holds_the_answer_and_the_client_does_not_weigh_tokens():
     weighed = replace(HELD, extra={"logit_bias": {"5": 1}})
     free = Options(contract=True)
     asked = [suited(Request("m", (), options=options)).options for options in (HELD, weighed, free)]
-    assert asked == [replace(HELD, grammar={**HELD.grammar, "logit_bias": [[77, -1.0], *NEVER]}), weighed, free]
+    assert asked == [replace(HELD, grammar={**HELD.grammar, "logit_bias": [[77, 2.0], *NEVER]}), weighed, free]
 
 
 @pytest.mark.parametrize(

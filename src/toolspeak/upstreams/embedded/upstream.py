@@ -61,9 +61,9 @@ _CHILD = "toolspeak.upstreams.embedded.child"
 ADAPTER = Path(__file__).parents[2] / "adapters" / "smollm2-135m-tools.gguf"
 #: In place of an adapter's file: the model as it is.
 NO_ADAPTER = "none"
-#: The token `]` of the default model, by which a list of calls ends before it has begun, and how much less likely it is
-#: made: with its adapter the model declines too readily. Chosen on data it was not trained on: `training/README.md`.
-_NO_CALLS, _AGAINST = 77, 1.0
+#: The token `]` of the default model, by which a list of calls ends before it has begun, and how much more likely it is
+#: made: with its adapter the model calls what is near too readily. Chosen on data it was not trained on: `training/README.md`.
+_NO_CALLS, _TOWARDS = 77, 2.0
 #: The control tokens of the default model (`<|im_start|>`, `<file_sep>` ...) but for those that end an answer. To a
 #: grammar they are the letters of their names, which may stand in any string, but llama.cpp leaves them out of the
 #: answer: a string came shorter than its `minLength`. Of other models it is not known here which tokens end an answer.
@@ -192,11 +192,11 @@ def suited(request: Request) -> Request:
     """The request as the default model is asked with its adapter: tools are what the adapter is for.
 
     Where the prompt tells of none, the model talks as it is: with the adapter it would call some. Where a grammar holds
-    the answer there is a threshold for calls: one that is nearly as likely as none is made.
+    the answer there is a threshold for calls: one that is hardly more likely than none is not made.
     """
     options = request.options
     if options.contract:
-        return _weighed(request, [_NO_CALLS, -_AGAINST])
+        return _weighed(request, [_NO_CALLS, _TOWARDS])
     alone: JSONObject = {"lora": [{"id": 0, "scale": 0.0}], **options.own}
     return _weighed(_with(request, msgspec.structs.replace(options, own=alone)))
 

@@ -1,0 +1,143 @@
+"""How much likelier a call is than none where the model decides, and which bias of that token serves best.
+
+    python -m training.threshold --weights model.gguf --recorded clean
+
+Asked are requests that were never trained on: recorded ones with their own tools, and each with the one tool of another
+that has most words in common with it but does something else; families that were held out, and their near misses. Random
+tools are no test for a model that has learned to decline them. One token is asked for, of the engine that serves, so a case takes
+no longer than its prompt. The rule: the best mean of calls made and of none made. Above: nothing. Below: `dataset`, `recorded`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import random
+import re
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+from urllib.request import Request, urlopen
+
+from toolspeak.core.model import JSONObject
+from toolspeak.upstreams.embedded.upstream import EmbeddedUpstream, recipe_for
+
+from .recorded import Record, Recorded
+from .render import Turn, prompt
+from .scenes import Scene, Scenes, meets, recorded_scene
+
+#: Biases that are looked at.
+BIASES = tuple(half / 2 for half in range(-10, 7))
+_CALLING = frozenset(("recorded", "one"))
+#: The likeliest tokens that the engine tells; one that is not among them is no likelier than the last.
+_TOLD = 40
+
+
+class Margin(NamedTuple):
+    """A set, and how much likelier a call was than none."""
+
+    set: str
+    margin: float
+
+    def is_right(self, bias: float) -> bool:
+        """Whether it is decided as it should be, when calls are made likelier by so much."""
+        return (self.margin + bias > 0) == (self.set in _CALLING)
+
+
+def shares(margins: list[Margin], bias: float) -> tuple[float, float]:
+    """Of the requests that take a call and of the others: what share is decided right."""
+    right = Counter((each.set in _CALLING) for each in margins if each.is_right(bias))
+    count = Counter((each.set in _CALLING) for each in margins)
+    return right[True] / count[True], right[False] / count[False]
+
+
+def best(margins: list[Margin]) -> float:
+    """The bias with the best mean of both; of several the one that changes least."""
+    return max(BIASES, key=lambda bias: (round(sum(shares(margins, bias)), 9), -abs(bias)))
+
+
+def nearest(record: Record, others: list[Record]) -> Record | None:
+    """The one of them that has most to do with the request, and does not serve it."""
+    words = _words(record.request)
+
+    def nearness(other: Record) -> float:
+        told = {word for tool in other.tools for word in _words(f"{tool.name} {tool.description}")}
+        return len(words & told) / (5 + len(told))
+
+    return max((other for other in others if not meets(other, record)), key=nearness, default=None)
+
+
+def _words(text: str) -> set[str]:
+    return {word[:6] for word in re.findall(r"[a-z]{4,}", text.lower().replace("_", " "))}
+
+
+def turns(recorded: Recorded, families: Scenes, count: int, rng: random.Random) -> list[tuple[str, Turn]]:
+    """What is asked, by set; so many of each."""
+    found: list[tuple[str, Turn]] = []
+    records = rng.sample(recorded.calling, min(count, len(recorded.calling)))
+    for record in records:
+        found.append(("recorded", _turn(record, rng)))
+        near = nearest(record, recorded.calling)
+        if near is not None:
+            found.append(("recorded_near", _turn(record.without((rng.choice(near.tools),)), rng)))
+    left = {"one": count // 2, "near_miss": count // 2}
+    while any(left.values()):
+        for scene in families.group(rng):
+            if left.get(scene.what):
+                left[scene.what] -= 1
+                found.append((scene.what, scene.turn))
+    return found
+
+
+def _turn(record: Record, rng: random.Random) -> Turn:
+    scene: Scene = recorded_scene(Turn((), record.tools, seed=rng.randbytes(8)), record, "")
+    return scene.turn
+
+
+async def measured(asked: list[tuple[str, Turn]], weights: Path, adapter: str) -> list[Margin]:
+    """How much likelier a call is than none in each."""
+    # Here, since it needs more than tests of the rest have.
+    from .tokens import tokenizer
+
+    coder, recipe = tokenizer(weights), recipe_for("", adapter)
+    upstream, found = EmbeddedUpstream(recipe, lambda: weights), []
+    service = await upstream.start()
+    url = service.base_url.removesuffix("/v1") + "/completion"
+    headers = {"Authorization": f"Bearer {recipe.key}", "Content-Type": "application/json"}
+    for set_, turn in asked:
+        text, nonce, _ = prompt(turn)
+        begun = text + (f'{{"nonce":"{nonce}","calls":[' if nonce else '{"calls":[')
+        call, none = (coder.encode(begun + rest, add_special_tokens=False).ids for rest in ('{"name":"', '],"reply":"'))
+        at = next(at for at, (one, other) in enumerate(zip(call, none, strict=False)) if one != other)
+        body: JSONObject = {"prompt": call[:at], "n_predict": 1, "n_probs": _TOLD, "temperature": 0}
+        answer = await asyncio.to_thread(urlopen, Request(url, json.dumps(body).encode(), headers))
+        told = json.load(answer)["completion_probabilities"][0]["top_logprobs"]
+        likely = {each["id"]: each["logprob"] for each in told}
+        least = min(likely.values())
+        found.append(Margin(set_, likely.get(call[at], least) - likely.get(none[at], least)))
+    await upstream.close()
+    return found
+
+
+def main() -> None:
+    """Tell what share is decided right by bias, and which is best."""
+    from .dataset import Sources, scenes_of
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--weights", required=True, type=Path, help="the GGUF file of the base model")
+    parser.add_argument("--recorded", required=True, type=Path, help="a folder of recorded requests")
+    parser.add_argument("--adapter", default="", help="a GGUF file; by default the one that comes along")
+    parser.add_argument("--count", type=int, default=160, help="requests of a set")
+    given = parser.parse_args()
+    families = scenes_of(Sources(given.weights, None, held_out=True))
+    asked = turns(Recorded(given.recorded, held_out=True), families, given.count, random.Random(17))
+    margins = asyncio.run(measured(asked, given.weights, given.adapter))
+    for bias in BIASES:
+        calls, nones = shares(margins, bias)
+        print(f"{bias:5} calls {calls:6.1%} none {nones:6.1%} mean {(calls + nones) / 2:6.2%}")
+    print("best:", best(margins))
+
+
+if __name__ == "__main__":
+    main()
