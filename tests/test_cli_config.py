@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,12 @@ def test_strategy_says_what_will_be_done_and_why():
         "why        native calling (openai): the table says so for provider `deepinfra`",
         "rule       table.provider",
     ]
+
+
+def test_strategy_tells_how_well_the_model_that_comes_along_was_measured_to_call():
+    *_, last = done("strategy", "embedded:").splitlines()
+    assert re.fullmatch(r"measured   (BFCL \w+ \d\d(\.\d)? %(, |$)){5}", last)
+    assert "measured" not in done("strategy", "embedded:other.gguf")
 
 
 def strategy(*arguments: str, **env: str) -> dict[str, Any]:

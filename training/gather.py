@@ -128,7 +128,7 @@ def _without_empty_defaults(parameters: JSONObject) -> JSONObject:
 def of_conversation(row: JSONObject) -> JSONObject:
     """The first request of a conversation, and what was done about it."""
     said = [_said(each) for each in row.get("messages") or row.get("conversations") or row.get("input_messages") or ()]
-    if "input_messages" in row and said[-1].role == "user":  # the answer stands beside them
+    if "input_messages" in row and said and said[-1].role == "user":  # the answer stands beside them
         said.append(Said("assistant", str(row.get("ground_truth") or ""), None))
     system = "".join(each.text for each in said if each.role == "system") or str(row.get("system") or "")
     said = [each for each in said if each.role != "system"]

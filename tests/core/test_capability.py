@@ -111,6 +111,7 @@ def test_the_default_profile_takes_nothing_for_granted():
         marks="auto",
         transform="",
         repeats=True,
+        measured={},
     )
 
 

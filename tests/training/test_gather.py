@@ -114,6 +114,8 @@ def test_prose_counts_where_it_can_only_mean_that_no_tool_serves():
         {"query": ASKED, "tools": "[", "answers": "[]"},
         {"query": ASKED, "tools": [TOOL], "answers": [{"arguments": {}}]},
         {"messages": []},
+        {"input_messages": []},
+        {"input_messages": [USER]},
         {"messages": [USER]},
         {"messages": [USER, assistant("Hello")]},
         {"messages": [assistant("Hello"), USER], "tools": [TOOL]},

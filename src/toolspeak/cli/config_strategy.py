@@ -60,5 +60,7 @@ def command(
         "why": said.why,
         "rule": said.rule,
     }
+    if profile.measured:
+        rows["measured"] = ", ".join(f"{test} {share:g} %" for test, share in profile.measured.items())
     for name, value in rows.items():
         click.echo(f"{name:<11}{value}")

@@ -88,6 +88,9 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     #: Whether the same call twice in one answer is meant. Default true; false for models that stutter: what an answer
     #: has called already, with the same arguments, is dropped with a note.
     repeats: bool = True
+    #: What share was right where the model was measured so, in percent by test. Default: it was not. Nothing is decided
+    #: by it; it is told to who asks what will be done.
+    measured: dict[str, Annotated[float, msgspec.Meta(ge=0, le=100)]] = {}
 
 
 class Found(msgspec.Struct, frozen=True):
