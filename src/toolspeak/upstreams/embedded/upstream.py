@@ -62,7 +62,8 @@ ADAPTER = Path(__file__).parents[2] / "adapters" / "smollm2-135m-tools.gguf"
 #: In place of an adapter's file: the model as it is.
 NO_ADAPTER = "none"
 #: The token `]` of the default model, by which a list of calls ends before it has begun, and how much more likely it is
-#: made: with its adapter the model calls what is near too readily. Chosen on data it was not trained on: `training/README.md`.
+#: made: with its adapter the model calls what is near too readily. Chosen on data it was not trained on, see
+#: `training/README.md`.
 _NO_CALLS, _TOWARDS = 77, 2.0
 #: The control tokens of the default model (`<|im_start|>`, `<file_sep>` ...) but for those that end an answer. To a
 #: grammar they are the letters of their names, which may stand in any string, but llama.cpp leaves them out of the
