@@ -91,7 +91,10 @@ def _by_tool(records: list[Record]) -> dict[str, list[Record]]:
 
 def _records(path: Path) -> Iterator[Record]:
     for row in rows_of(path):
-        record = record_of(row["query"].strip(), row["tools"], row["answers"])
+        try:
+            record = record_of(row["query"].strip(), row["tools"], row["answers"])
+        except (KeyError, TypeError, AttributeError):  # a type where another is meant: such data is noisy
+            continue
         if record is not None:
             yield record._replace(reply=row.get("reply", ""))
 

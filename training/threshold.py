@@ -49,7 +49,7 @@ def shares(margins: list[Margin], bias: float) -> tuple[float, float]:
     """Of the requests that take a call and of the others: what share is decided right."""
     right = Counter((each.set in _CALLING) for each in margins if each.is_right(bias))
     count = Counter((each.set in _CALLING) for each in margins)
-    return right[True] / count[True], right[False] / count[False]
+    return right[True] / max(1, count[True]), right[False] / max(1, count[False])
 
 
 def best(margins: list[Margin]) -> float:

@@ -174,3 +174,21 @@ def test_requests_that_take_several_calls_are_drawn_more_often_than_they_come(tm
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     found, rng = Recorded(tmp_path), random.Random(3)
     assert 60 <= sum(len(found.draw(rng).calls) > 1 for _ in range(300)) <= 130
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"query": "Weather in Oslo", "tools": [{"name": "f", "parameters": "city"}], "answers": []},
+        {"query": "Weather in Oslo", "tools": [WEATHER], "answers": [{"name": 5, "arguments": {}}]},
+        {"query": "Weather in Oslo", "tools": [WEATHER]},
+    ],
+)
+def test_a_row_that_makes_no_sense_is_left_out_and_the_rest_is_read(tmp_path: Path, broken: JSONObject):
+    fine = {
+        "query": "Weather in Oslo, please",
+        "tools": [WEATHER],
+        "answers": [{"name": WEATHER["name"], "arguments": {"city": "Oslo"}}],
+    }
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, [broken, fine])), encoding="utf-8")
+    assert len(Recorded(tmp_path).calling) + len(Recorded(tmp_path, held_out=True).calling) == 1
