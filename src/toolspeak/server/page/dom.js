@@ -97,19 +97,22 @@ export function select(choices, empty, attributes = {}) {
 }
 
 /**
- * Something that opens. What is inside is made when it is opened for the first time.
+ * Something that opens. What is inside is made when it is opened for the first time: at the click, before it opens, since
+ * `toggle` is told only afterwards and a reader would see an empty box; at `toggle` when a script or a search opened it.
  * @param {Child} title
  * @param {() => Child} make
  * @param {{open?: boolean, class?: string}} [options]
  */
 export function disclosure(title, make, options = {}) {
-  const details = /** @type {HTMLDetailsElement} */ (h("details", { class: options.class }, h("summary", {}, title)));
+  const summary = h("summary", {}, title);
+  const details = /** @type {HTMLDetailsElement} */ (h("details", { class: options.class }, summary));
   const fill = () => {
-    if (details.open && details.childElementCount === 1) details.append(h("div", {}, make()));
+    if (details.childElementCount === 1) details.append(h("div", {}, make()));
   };
-  details.addEventListener("toggle", fill);
+  summary.addEventListener("click", fill);
+  details.addEventListener("toggle", () => details.open && fill());
   details.open = Boolean(options.open);
-  fill();
+  if (details.open) fill();
   return details;
 }
 
