@@ -30,4 +30,6 @@ def main(how: str, path: str, command: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 4 or sys.argv[1] not in ("wait", "leave"):
+        sys.exit(__doc__)
     main(sys.argv[1], sys.argv[2], sys.argv[3:])

@@ -17,6 +17,8 @@ from contextlib import suppress
 
 #: How often it is looked whether the program still runs.
 _SECONDS = 0.5
+#: What a command may take to end once it was told to.
+_GRACE = 2.0
 
 
 def main(program: int, command: list[str]) -> int:
@@ -33,10 +35,15 @@ def main(program: int, command: list[str]) -> int:
     while os.getppid() == program and not told:
         with suppress(subprocess.TimeoutExpired):
             return running.wait(_SECONDS)
-    with suppress(ProcessLookupError):
-        os.killpg(running.pid, signal.SIGTERM)
-    return running.wait()
+    for number in (signal.SIGTERM, signal.SIGKILL):  # a command may take no notice of the first
+        with suppress(ProcessLookupError):
+            os.killpg(running.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            return running.wait(_GRACE)
+    return 1
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3 or not sys.argv[1].isdecimal():
+        sys.exit(__doc__)
     sys.exit(main(int(sys.argv[1]), sys.argv[2:]))

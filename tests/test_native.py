@@ -238,3 +238,21 @@ def test_a_command_and_all_that_it_started_end_with_the_program_however_that_end
     whom(program.pid, number)
     said, _ = program.communicate(timeout=60)
     assert said == b""
+
+
+def test_a_command_that_takes_no_notice_is_ended_all_the_same():
+    command = f"{BESIDE} $$ sh -c 'trap : TERM; echo on; while :; do tail -f /dev/null; done' & exec cat"
+    program = subprocess.Popen(["sh", "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert program.stdout is not None and program.stdout.readline() == b"on\n"
+    program.terminate()
+    assert program.communicate(timeout=60) == (b"", None)
+
+
+@pytest.mark.parametrize(
+    ("script", "arguments"),
+    [("alone.py", ()), ("alone.py", ("stay", "lock", "true")), ("beside.py", ("1",)), ("beside.py", ("x", "true"))],
+)
+def test_a_script_that_is_called_wrongly_says_how_it_is_called(script: str, arguments: tuple[str, ...]):
+    path = ROOT / "scripts" / script
+    run = subprocess.run([sys.executable, path, *arguments], check=False, capture_output=True, text=True)
+    assert run.returncode == 1 and f"python scripts/{script} " in run.stderr and "Traceback" not in run.stderr

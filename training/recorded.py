@@ -65,6 +65,8 @@ class Recorded:
 
     def __init__(self, folder: Path, held_out: bool = False) -> None:
         found = {record.request: record for path in sorted(folder.glob("*.jsonl")) for record in _records(path)}
+        if not found:  # a folder that was mistaken for another would be missed only in what was learned
+            raise SystemExit(f"{folder} holds no *.jsonl with a request that can be used")
         chosen = [
             record for record in found.values() if (zlib.crc32(record.request.encode()) % HELD_OUT == 0) == held_out
         ]

@@ -192,3 +192,8 @@ def test_a_row_that_makes_no_sense_is_left_out_and_the_rest_is_read(tmp_path: Pa
     }
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, [broken, fine])), encoding="utf-8")
     assert len(Recorded(tmp_path).calling) + len(Recorded(tmp_path, held_out=True).calling) == 1
+
+
+def test_a_folder_without_requests_is_not_taken_for_one(tmp_path: Path):
+    with pytest.raises(SystemExit, match="with a request that can be used"):
+        Recorded(tmp_path)
