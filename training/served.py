@@ -2,11 +2,11 @@
 
     python -m training.served --adapter adapter.gguf --seal seal-tools
 
-Two sets: tasks of three rounds (look up, compute, answer) that are drawn here; and requests of Seal-Tools
-`test_out_domain` that take one call, whose tool was never trained on, among eight; most of the others were. Neither is for
-choosing between adapters. With `--out FILE` every case is kept as soon as it ends, and the same command goes on. `--part 2/16` takes one
+Three sets: tasks of three rounds (look up, compute, answer) with tools of which nothing was trained on; such tasks as the training
+draws them, with values of their own; and requests of Seal-Tools `test_out_domain` that take one call, whose tool was never
+trained on, among eight; most of the others were. Neither is for choosing between adapters. With `--out FILE` every case is kept as soon as it ends, and the same command goes on. `--part 2/16` takes one
 case in sixteen, so that as many processes share the work; each has a file of its own, and `cat` joins them.
-Above: nothing. Below: toolspeak's client, `seal`, `chains`.
+Above: nothing. Below: toolspeak's client, `seal`, `chains`, `unseen`.
 """
 
 from __future__ import annotations
@@ -16,48 +16,70 @@ import asyncio
 import json
 import random
 from pathlib import Path
+from typing import NamedTuple
 
 from toolspeak import AsyncClient
 from toolspeak.cli.config import loaded
 from toolspeak.core.model import Message, TextPart, Tool, ToolCall, ToolResult
 from toolspeak.evaluation.statistics import wilson
 
-from .chains import Chain
+from .chains import TRAINED, Chain, Kinds
 from .compare import same
 from .family import Style
 from .seal import Labelled, Seal
+from .unseen import UNSEEN
 
 _TOOLS = 8
+_TASKS = {"unseen": UNSEEN, "task": TRAINED}
+#: What is told: a kind of case, and which of its outcomes.
+_TOLD = (
+    ("unseen", 0, "tasks of three rounds with tools never seen"),
+    ("task", 0, "tasks of three rounds as they were trained"),
+    ("seal", 0, "Seal-Tools out of domain, one call, 8 tools: name"),
+    ("seal", 1, "Seal-Tools out of domain, one call, 8 tools: all but case, spaces and full stops"),
+    ("seal", 2, "Seal-Tools out of domain, one call, 8 tools: to the letter"),
+)
 _OPTIONS: dict[str, object] = {"temperature": 0, "max_tokens": 512, "probe": "off"}
 
 
-async def _seal_case(client: AsyncClient, each: Labelled, tools: list[Tool]) -> tuple[bool, bool]:
+class Outcome(NamedTuple):
+    """What was right of a case, and what was called."""
+
+    right: list[bool]
+    calls: list[ToolCall]
+
+
+async def _seal_case(client: AsyncClient, each: Labelled, tools: list[Tool]) -> Outcome:
+    """Whether the name is right, and the arguments: but for what makes no difference, and to the letter."""
     reply = await client.chat([Message("user", (TextPart(each.request),))], tools, **_OPTIONS)  # type: ignore[arg-type]
     right = each.calls[0]
     named = [call.name for call in reply.calls] == [right.name]
-    return named, named and same(reply.calls[0].arguments, right.arguments)
+    made = reply.calls[0].arguments if named else {}
+    return Outcome([named, named and same(made, right.arguments), named and made == right.arguments], list(reply.calls))
 
 
-async def _task(client: AsyncClient, seed: int) -> bool:
+async def _task(client: AsyncClient, seed: int, kinds: Kinds) -> Outcome:
     """One task of three rounds: every round must be right."""
     rng = random.Random(seed)
-    chain = Chain(rng, Style())
+    chain = Chain(rng, Style(), kinds)
     rounds = chain.rounds(rng)
     messages = list(rounds[0].messages)
+    made: list[ToolCall] = []
     for number, wanted in enumerate(rounds):
         reply = await client.chat(messages, list(chain.tools), **_OPTIONS)  # type: ignore[arg-type]
+        made += reply.calls
         if number == len(rounds) - 1:
-            return not reply.calls and _number_in(wanted.answer.text, reply.text)
+            return Outcome([not reply.calls and _number_in(wanted.answer.text, reply.text)], made)
         right = wanted.answer.calls[0]
         if len(reply.calls) != 1 or reply.calls[0].name != right.name or not _close(reply.calls[0], right):
-            return False
+            break
         result: ToolResult = rounds[number + 1].messages[-1].results[0]
         call = reply.calls[0]
         messages += [
             Message("assistant", calls=(call,)),
             Message("tool", results=(ToolResult(call.id, result.content, call.name),)),
         ]
-    return False
+    return Outcome([False], made)
 
 
 def _close(one: ToolCall, other: ToolCall) -> bool:
@@ -84,11 +106,16 @@ class _Kept:
                 row = json.loads(line)
                 self.found[row["case"]] = row["right"]
 
-    def add(self, case: str, right: list[bool]) -> None:
-        self.found[case] = right
+    def add(self, case: str, outcome: Outcome) -> None:
+        self.found[case] = outcome.right
         if self._path is not None:
+            calls = [{"name": call.name, "arguments": call.arguments} for call in outcome.calls]
             with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"case": case, "right": right}) + "\n")
+                file.write(json.dumps({"case": case, "right": outcome.right, "calls": calls}) + "\n")
+
+    def of(self, what: str, at: int) -> list[bool]:
+        """Of all cases of a kind: whether this was right."""
+        return [right[at] for case, right in self.found.items() if case.startswith(f"{what} ")]
 
 
 def _seal_jobs(folder: str, limit: int) -> list[tuple[Labelled, list[Tool]]]:
@@ -118,20 +145,18 @@ async def _measure(asked: argparse.Namespace) -> None:
     config = loaded({"adapter": asked.adapter} if asked.adapter else None)
     async with AsyncClient("embedded:", config=config) as client:
 
-        async def task(at: int) -> None:
+        async def task(what: str, at: int) -> None:
             async with gate:
-                kept.add(f"task {at}", [await _task(client, 1_000_000 + at)])
+                kept.add(f"{what} {at}", await _task(client, 1_000_000 + at, _TASKS[what]))
 
         async def request(at: int) -> None:
             async with gate:
-                kept.add(f"seal {at}", list(await _seal_case(client, *jobs[at])))
+                kept.add(f"seal {at}", await _seal_case(client, *jobs[at]))
 
-        await asyncio.gather(*(task(at) for at in mine("task", asked.tasks)))
+        await asyncio.gather(*(task(what, at) for what in _TASKS for at in mine(what, asked.tasks)))
         await asyncio.gather(*(request(at) for at in mine("seal", len(jobs))))
-    _tell("tasks of three rounds", [right[0] for case, right in kept.found.items() if case.startswith("task ")])
-    found = [right for case, right in kept.found.items() if case.startswith("seal ")]
-    _tell("Seal-Tools out of domain, one call, 8 tools: name", [right[0] for right in found])
-    _tell("Seal-Tools out of domain, one call, 8 tools: all", [right[1] for right in found])
+    for what, at, told in _TOLD:
+        _tell(told, kept.of(what, at))
 
 
 def _tell(what: str, right: list[bool]) -> None:

@@ -1,0 +1,39 @@
+"""Tasks with tools never seen: they can be served, and the training has nothing of them."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from toolspeak.core.schema import ArgumentSchema
+from training.chains import TRAINED, Chain
+from training.family import Style
+from training.unseen import UNSEEN
+
+FAMILIES = Path(__file__).parents[2] / "training" / "families"
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_calls_of_a_task_fit_its_tools_and_its_answer_ends_it(seed: int):
+    rng = random.Random(seed)
+    chain = Chain(rng, Style(), UNSEEN)
+    *calling, last = chain.rounds(rng)
+    for tool, each in zip(chain.tools, calling, strict=True):
+        (call,) = each.answer.calls
+        assert call.name == tool.name
+        assert ArgumentSchema.of(tool.parameters).problems(call.arguments) == ()
+    assert not last.answer.calls and last.answer.text
+
+
+def test_neither_a_name_nor_a_description_nor_a_sentence_is_trained_on():
+    trained = "\n".join(path.read_text(encoding="utf-8") for path in sorted(FAMILIES.iterdir()))
+    for unseen, seen in ((UNSEEN.lookups, TRAINED.lookups), (UNSEEN.computes, TRAINED.computes)):
+        for kind in unseen:
+            assert not set(kind.names.split()) & {name for other in seen for name in other.names.split()}
+            assert kind.about not in {other.about for other in seen}
+            told = (*kind.names.split(), kind.about.rstrip("."))
+            assert not [each for each in told if re.search(rf"\b{re.escape(each)}\b", trained)]
+    assert not set(UNSEEN.requests) & set(TRAINED.requests)
