@@ -1,6 +1,6 @@
 """Tasks of several rounds: look something up, compute with it, answer. Each round is a turn to train on.
 
-Above: `scenes`, `unseen`, `served`. Below: `values`, `render`.
+Above: `scenes`, `served`. Below: `chain_kinds`, `values`, `render`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from toolspeak.core.model import JSONObject, Message, TextPart, Tool, ToolCall, ToolResult
 
+from . import pools
+from .chain_kinds import TRAINED, Kinds
 from .family import Style
 from .render import Answer
 from .values import kind
@@ -23,90 +25,16 @@ class Round(NamedTuple):
     answer: Answer
 
 
-class Lookup(NamedTuple):
-    """A tool that finds a number, and how it is asked for."""
-
-    names: str
-    about: str
-    param: str
-    spec: str
-    told: str
-    thing: str
-    key: str
-    low: float
-    high: float
-    digits: int
-
-
-_LOOKUPS = (
-    Lookup("meter_reading energy.meter", "Reading of a meter in kilowatt hours.", "meter sku", "sku", "Number of the meter", "the reading of meter {v}", "reading", 100, 90000, 0),
-    Lookup("seats_of venue.seats", "Number of seats of a house.", "venue house", "hotel", "Name of the house", "the number of seats at the {v}", "seats", 40, 4000, 0),
-    Lookup("hourly_fee freelancers.fee", "Fee for an hour of somebody's work.", "name person", "person", "Who works", "the hourly fee of {v}", "fee", 18, 240, 2),
-    Lookup("depot_pallets depot.pallets", "Pallets that a depot holds.", "city depot", "city", "City of the depot", "the number of pallets in the depot of {v}", "pallets", 12, 5200, 0),
-    Lookup("freight_weight cargo.weight", "Weight of one crate of a good in kilograms.", "good product", "product", "What is in the crate", "the weight of a crate with a {v}", "kilograms", 3, 800, 1),
-    Lookup("harvest_of orchard.harvest", "Tons of a fruit or vegetable that came in this week.", "crop food", "food", "What was picked", "the harvest of {v} in tons", "tons", 1, 420, 1),
-    Lookup("votes_for board.votes", "Votes that somebody got in the board.", "candidate", "person", "Who stood for it", "the votes for {v}", "votes", 0, 180, 0),
-    Lookup("lift_height lifts.climb", "Height difference of a cable car in meters.", "mountain station", "mountain", "Mountain it goes up to", "the climb of the cable car to {v} in meters", "climb", 120, 2300, 0),
-    Lookup("get_salary hr.salary", "Yearly salary for a job.", "job role", "job", "Title of the job", "the yearly salary of a {v}", "salary", 25000, 190000, 0),
-    Lookup("account_balance bank.balance", "Balance of an account.", "owner name", "person", "Owner of the account", "the account balance of {v}", "balance", 50, 90000, 2),
-    Lookup("river_length geo.river", "Length of a river in kilometers.", "river", "river", "Name of the river", "the length of the {v} in km", "length", 300, 6650, 0),
-    Lookup("hotel_rate hotels.price", "Price of a night in a hotel.", "hotel", "hotel", "Name of the hotel", "the nightly rate of the {v}", "rate", 45, 700, 0),
-)  # fmt: skip
-
-
-class Compute(NamedTuple):
-    """A tool that computes with a number, and how it is asked for."""
-
-    names: str
-    about: str
-    params: tuple[tuple[str, str, str], ...]
-    said: str
-    #: Of the value that was looked up and the number in the request.
-    formula: str
-    spec: str
-    key: str
-
-
-_COMPUTES = (
-    Compute("scale_up figures.scale", "Take a figure several times.", (("figure", "number", "What is taken"), ("times", "number", "How many times")), "take it {n} times", "{v}|{n}", "int(2,40)", "scaled"),
-    Compute("raise_by figures.raise", "Raise a figure by a fixed amount.", (("figure", "number", "What is raised"), ("amount", "number", "By how much")), "raise it by {n}", "{v}|{n}", "int(2,900)", "raised"),
-    Compute("share_out figures.share", "Share a figure out among people.", (("figure", "number", "What is shared"), ("people", "number", "Among how many")), "share it out among {n} people", "{v}|{n}", "int(2,30)", "share"),
-    Compute("subtract math.subtract", "Subtract the second number from the first.", (("minuend", "number", "Number to subtract from"), ("subtrahend", "number", "Number to subtract")), "subtract {n} from it", "{v}|{n}", "int(1,90)", "difference"),
-    Compute("divide math.divide", "Divide one number by another.", (("dividend", "number", "Number to divide"), ("divisor", "number", "Number to divide by")), "divide it by {n}", "{v}|{n}", "int(2,20)", "quotient"),
-    Compute("percentage_of math.percent", "Compute a percentage of a value.", (("value", "number", "The value"), ("percent", "number", "Percentage, e.g. 15")), "tell me what {n} percent of it is", "{v}|{n}", "int(1,90)", "result"),
-    Compute("calculator evaluate", "Evaluate an arithmetic expression.", (("expression", "string", "Expression, e.g. 2 * 3"),), "multiply it by {n}", "{v} * {n}", "int(2,40)", "result"),
-    Compute("calculate math.evaluate", "Evaluate a mathematical expression.", (("expression", "string", "Expression to evaluate"),), "add {n} to it", "{v} + {n}", "int(2,900)", "result"),
-)  # fmt: skip
-
-
 _TYPES: dict[str, JSONObject] = {
     "number": {"type": "number"},
     "string": {"type": "string"},
     "numbers": {"type": "array", "items": {"type": "number"}},
 }
-
-
-class Kinds(NamedTuple):
-    """What tasks are made of: a lookup, a computation, and a sentence that asks for both."""
-
-    lookups: tuple[Lookup, ...]
-    computes: tuple[Compute, ...]
-    requests: tuple[str, ...]
-
-
-#: Those that are trained on.
-TRAINED = Kinds(
-    _LOOKUPS,
-    _COMPUTES,
-    (
-        "Look up {0} and {1}.",
-        "Find {0}, then {1}.",
-        "Get {0} and {1}, please.",
-        "I need {0}. After that, {1}.",
-        "What is {0}? Then {1}.",
-        "First find {0}, then {1}.",
-    ),
-)
+#: What was found, in the words of who asks for more.
+_IT = ("it", "it", "it", "that", "that number", "this value", "the result")
+#: How often one sentence asks for both: what is computed with has its whole name there.
+_NESTED = 0.25
+_POLITE = ("{0}.", "Please {0}.", "Can you {0}?", "I want you to {0}.", "{0}, please.")
 
 
 class Chain:
@@ -140,9 +68,13 @@ class Chain:
             if look.digits
             else rng.randint(int(look.low), int(look.high))
         )
-        thing = look.thing.replace("{v}", asked.said)
-        how = calc.said.replace("{n}", number.said)
-        request = rng.choice(self._requests).format(thing, how)
+        thing = rng.choice(look.thing.split(" / ")).replace("{v}", asked.said)
+        how = rng.choice(calc.said.split(" / ")).replace("{n}", number.said)
+        if "{it}" in how and rng.random() < _NESTED:
+            request = rng.choice(_POLITE).format(how.replace("{it}", thing))
+        else:
+            request = rng.choice(self._requests).format(thing, how.replace("{it}", rng.choice(_IT)))
+        request = request[:1].upper() + request[1:] if rng.random() < 0.9 else request
         values = [each.replace("{v}", str(found)).replace("{n}", str(number.value)) for each in calc.formula.split("|")]
         given = {
             key: value if type_ == "string" else json.loads(value)
@@ -176,6 +108,18 @@ def _result(call: ToolCall, key: str, value: object, rng: random.Random) -> Mess
             str(value),
             f"{key}: {value}",
             json.dumps({"ok": True, key: value}),
+            json.dumps({"data": {key: value}, "status": "ok"}),
+            json.dumps({"result": value}),
+            _record(call, key, value, rng),
         ]
     )
     return Message("tool", results=(ToolResult(call.id, text, call.name),))
+
+
+def _record(call: ToolCall, key: str, value: object, rng: random.Random) -> str:
+    """A long result: what is asked for among other things."""
+    fields: dict[str, object] = {**call.arguments, key: value}
+    for _ in range(rng.randint(2, 9)):
+        fields.setdefault(rng.choice(pools.WORDS), " ".join(rng.sample(pools.WORDS, rng.randint(1, 7))))
+    names = rng.sample(list(fields), len(fields))
+    return json.dumps({name: fields[name] for name in names}, indent=rng.choice([None, None, 1]))

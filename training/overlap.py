@@ -7,7 +7,7 @@ Nothing is learned from a test here. What families share is taken out by hand; r
 request is alike, or where one of their tools is a function of a test, under whatever name and in whatever words: data sets
 that were made with a test in mind hold its functions with other requests. Of BFCL all categories count, also those that were
 given up and the functions of several turns; of Seal-Tools the split `test_out_domain`. What only readers saw to be alike is left
-out by its sum (`alike.txt`). Above: nothing. Below: `family`, `seal`.
+out by its sum (`alike.txt`). Above: nothing. Below: `family`, `chain_kinds`, `seal`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pathlib import Path
 
 from toolspeak.core.model import JSONObject, is_object
 
+from .chain_kinds import TRAINED, Lookup
 from .family import families
 from .seal import rows_of
 
@@ -198,6 +199,16 @@ def in_families(test: Test) -> None:
             print(family.key, f"| likeness {close:.2f} | names:", ", ".join(same), "| wordings:", *alike)
 
 
+def in_chains(test: Test) -> None:
+    """Print the tools of tasks of several rounds that are functions of a test."""
+    for each in (*TRAINED.lookups, *TRAINED.computes):
+        params = each.param.split()[:1] if isinstance(each, Lookup) else [name for name, _, _ in each.params]
+        for name in each.names.split():
+            told: JSONObject = {"name": name, "description": each.about, "parameters": {key: {} for key in params}}
+            if test.has_function(told):
+                print(name, f"| of several rounds | likeness {test.likeness(told):.2f}")
+
+
 def seen_by_readers() -> frozenset[str]:
     """The sums of requests with tools that readers found alike with those of a test where the comparison did not."""
     return frozenset((Path(__file__).parent / "alike.txt").read_text(encoding="utf-8").split())
@@ -236,6 +247,7 @@ def main() -> None:
     if asked.recorded is None:
         for test in tests:
             in_families(test)
+            in_chains(test)
         return
     seen = seen_by_readers()
     for file in sorted(asked.recorded.glob("*.jsonl")):

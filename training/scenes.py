@@ -47,6 +47,9 @@ _REFUSALS = (
     "That isn't something the available tools can handle.", "I'm sorry, none of my tools fits this request.",
     "I can't help with that using the tools available to me.",
 )  # fmt: skip
+#: How often one of two recorded requests comes without its own tools, how often those that are there are near to it, and of
+#: how many they are the nearest.
+_APART, _NEAR, _NEAREST_OF = 0.38, 0.6, 60
 _VERBS = frozenset(
     "calculate compute find get create list set add check estimate convert search book retrieve send show look generate apply suggest recommend plan open write read start run play translate schedule cancel log reserve order rent deploy block encode count replace change move format install train draw insert publish buy record resize cut delete roll deal mix conjugate define".split()
 )
@@ -121,11 +124,11 @@ class Scenes:
         """Turns that share their tools."""
         roll = rng.random()
         style = Style.draw(rng)
-        if roll < 0.05:
+        if roll < 0.08:
             return self._chain(rng, style, kind)
-        if roll < 0.09 and self._seal is not None:
+        if roll < 0.12 and self._seal is not None:
             return self._labelled(rng, style, kind)
-        if roll < 0.29 and self._recorded is not None:
+        if roll < 0.32 and self._recorded is not None:
             return self._as_recorded(self._recorded, rng, style, kind)
         count = rng.choices([1, 2, 3, 4, 5, 6, 8, 12, 20], [30, 14, 13, 11, 8, 7, 9, 5, 3])[0]
         golds = [self._offer(rng, style) for _ in range(min(count, rng.choice([1, 2, 3])))]
@@ -316,11 +319,16 @@ class Scenes:
     def _as_recorded(self, recorded: Recorded, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
         """Requests with the tools that they were recorded with; two of them where neither serves the other.
 
-        Of two, one may come without its own tools: then nothing serves it.
+        Of two, one may come without its own tools: then nothing serves it, though it often seems near.
         """
-        one, other = (recorded.draw(rng).styled(rng, style) for _ in range(2))
+        one, other = recorded.draw(rng), recorded.draw(rng)
+        apart = rng.random() < _APART
+        if apart and other.calls and rng.random() < _NEAR:
+            some = rng.sample(recorded.calling, min(_NEAREST_OF, len(recorded.calling)))
+            one = nearest(other, some) or one
+        one, other = (each.styled(rng, style) for each in (one, other))
         records = [one] if meets(one, other) else [one, other]
-        if len(records) == 2 and rng.random() < 0.3:
+        if len(records) == 2 and apart:
             records[1] = other.without(one.tools)
         tools = list({tool.name: tool for record in records for tool in record.tools}.values())
         if one.calls:
@@ -344,6 +352,21 @@ def meets(one: Record, other: Record) -> bool:
     ours, theirs = (list(map(_about, record.tools)) for record in (one, other))
     same = {tool.name for tool in one.tools} & {tool.name for tool in other.tools}
     return bool(same) or any(_overlap(mine, their) > 0.4 for mine in ours for their in theirs)
+
+
+def nearest(record: Record, others: list[Record]) -> Record | None:
+    """The one of them that has most to do with the request, and does not serve it."""
+    words = _beginnings(record.request)
+
+    def nearness(other: Record) -> float:
+        told = {word for tool in other.tools for word in _beginnings(f"{tool.name} {tool.description}")}
+        return len(words & told) / (5 + len(told))
+
+    return max((other for other in others if not meets(other, record)), key=nearness, default=None)
+
+
+def _beginnings(text: str) -> set[str]:
+    return {word[:6] for word in re.findall(r"[a-z]{4,}", text.lower().replace("_", " "))}
 
 
 def _scene(frame: Turn, messages: tuple[Message, ...], answer: Answer, what: str) -> Scene:

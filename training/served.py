@@ -23,7 +23,8 @@ from toolspeak.cli.config import loaded
 from toolspeak.core.model import Message, TextPart, Tool, ToolCall, ToolResult
 from toolspeak.evaluation.statistics import wilson
 
-from .chains import TRAINED, Chain, Kinds
+from .chain_kinds import TRAINED, Kinds
+from .chains import Chain
 from .compare import same
 from .family import Style
 from .seal import Labelled, Seal

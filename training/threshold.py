@@ -14,7 +14,6 @@ import argparse
 import asyncio
 import json
 import random
-import re
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
@@ -25,7 +24,7 @@ from toolspeak.upstreams.embedded.upstream import EmbeddedUpstream, recipe_for
 
 from .recorded import Record, Recorded
 from .render import Turn, prompt
-from .scenes import Scene, Scenes, meets, recorded_scene
+from .scenes import Scene, Scenes, nearest, recorded_scene
 
 #: Biases that are looked at.
 BIASES = tuple(half / 2 for half in range(-10, 7))
@@ -55,21 +54,6 @@ def shares(margins: list[Margin], bias: float) -> tuple[float, float]:
 def best(margins: list[Margin]) -> float:
     """The bias with the best mean of both; of several the one that changes least."""
     return max(BIASES, key=lambda bias: (round(sum(shares(margins, bias)), 9), -abs(bias)))
-
-
-def nearest(record: Record, others: list[Record]) -> Record | None:
-    """The one of them that has most to do with the request, and does not serve it."""
-    words = _words(record.request)
-
-    def nearness(other: Record) -> float:
-        told = {word for tool in other.tools for word in _words(f"{tool.name} {tool.description}")}
-        return len(words & told) / (5 + len(told))
-
-    return max((other for other in others if not meets(other, record)), key=nearness, default=None)
-
-
-def _words(text: str) -> set[str]:
-    return {word[:6] for word in re.findall(r"[a-z]{4,}", text.lower().replace("_", " "))}
 
 
 def turns(recorded: Recorded, families: Scenes, count: int, rng: random.Random) -> list[tuple[str, Turn]]:

@@ -1,12 +1,12 @@
 """Tasks of three rounds of which nothing was trained on: neither a tool, nor its parameters, nor a sentence.
 
 They show whether somebody's own tools are looked up and computed with, which the tasks of `chains` cannot: these are drawn
-as those of the training are. Nothing here may be used to train, and nothing be chosen by it. Above: `served`. Below: `chains`.
+as those of the training are. Nothing here may be used to train, and nothing be chosen by it. Above: `served`. Below: `chain_kinds`.
 """
 
 from __future__ import annotations
 
-from .chains import Compute, Kinds, Lookup
+from .chain_kinds import Compute, Kinds, Lookup
 
 __all__ = ["UNSEEN"]
 

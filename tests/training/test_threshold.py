@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from training.recorded import Record, record_of
-from training.threshold import Margin, best, nearest, shares
+from training.scenes import nearest
+from training.threshold import Margin, best, shares
 
 
 def recorded(request: str, name: str, about: str) -> Record:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from toolspeak.core.schema import ArgumentSchema
-from training.chains import TRAINED, Chain
+from training.chain_kinds import TRAINED
+from training.chains import Chain
 from training.family import Style
 from training.unseen import UNSEEN
 
