@@ -126,8 +126,36 @@ def judged(asked: Asked, text: str) -> tuple[bool, bool]:
     return names, sorted(map(key, found)) == sorted(map(key, asked.answer.calls))
 
 
-def main() -> None:
-    """Measure adapters and print a table."""
+class Counted(NamedTuple):
+    """What adds up over the cases of a set."""
+
+    cases: int = 0
+    right_names: int = 0
+    right: int = 0
+
+
+def counted(cases: list[Asked], answers: list[str]) -> tuple[dict[str, Counted], list[dict[str, object]]]:
+    """How often each set is answered rightly, and the answers that are wrong."""
+    counts: dict[str, Counted] = {}
+    wrong: list[dict[str, object]] = []
+    for case, text in zip(cases, answers, strict=True):
+        right_names, right = judged(case, text)
+        so_far = counts.get(case.set, Counted())
+        counts[case.set] = Counted(so_far.cases + 1, so_far.right_names + right_names, so_far.right + right)
+        if not right:
+            wrong.append(
+                {
+                    "set": case.set,
+                    "prompt": case.prompt[-400:],
+                    "said": text,
+                    "right": [(call.name, call.arguments) for call in case.answer.calls],
+                }
+            )
+    return counts, wrong
+
+
+def arguments() -> argparse.Namespace:
+    """What the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("adapters", nargs="+")
@@ -140,7 +168,12 @@ def main() -> None:
     add("--way", choices=list(WAYS), default="none", help="which token the bias is for")
     add("--here", action="store_true", help="the bias counts where the list begins, and not wherever the token stands")
     add("--out", default="")
-    asked = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Measure adapters and print a table."""
+    asked = arguments()
     kind = torch.bfloat16 if asked.device == "cuda" else torch.float32
     coder = tokenizer(Path(asked.weights))
     weights = load(Path(asked.weights), asked.device, kind)
@@ -156,23 +189,7 @@ def main() -> None:
         model.bias_behind = coder.token_to_id(BEGINS) if asked.here else None
         changed = {each: weights[each] for each in linear_names()} if name == "none" else restored(weights, Path(name))
         answers = [coder.decode(ids) for ids in model.decode(prompts, changed, coder.token_to_id(END), 200)]
-        counts: dict[str, list[int]] = {}
-        wrong: list[dict[str, object]] = []
-        for case, text in zip(cases, answers, strict=True):
-            right_names, right = judged(case, text)
-            row = counts.setdefault(case.set, [0, 0, 0])
-            row[0] += 1
-            row[1] += right_names
-            row[2] += right
-            if not right:
-                wrong.append(
-                    {
-                        "set": case.set,
-                        "prompt": case.prompt[-400:],
-                        "said": text,
-                        "right": [(call.name, call.arguments) for call in case.answer.calls],
-                    }
-                )
+        counts, wrong = counted(cases, answers)
         for set_, (count, names, right) in sorted(counts.items()):
             print(
                 f"{name:24} {bias:4} {set_:16} n={count:4} names={names / count:6.1%} all={right / count:6.1%}",

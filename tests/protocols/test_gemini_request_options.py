@@ -108,10 +108,9 @@ def test_the_model_and_the_method_stand_in_the_path(model: str, stream: bool, ex
     assert path(Request(model, (HI,), stream=stream)) == expected
 
 
-@pytest.mark.requirement("G3")
-def test_a_request_of_another_protocol_is_sent_in_the_words_of_this_one():
+def of_another_protocol() -> Request:
     foreign = {"cache_control": {}}
-    request = Request(
+    return Request(
         "m",
         (
             Message("system", (TextPart("s", foreign),), extra={"role": "developer"}),
@@ -127,8 +126,12 @@ def test_a_request_of_another_protocol_is_sent_in_the_words_of_this_one():
         options=Options(extra=foreign),
         protocol="other",
     )
+
+
+@pytest.mark.requirement("G3")
+def test_a_request_of_another_protocol_is_sent_in_the_words_of_this_one():
     skip = {"thoughtSignature": "skip_thought_signature_validator"}
-    assert sent(request) == {
+    assert sent(of_another_protocol()) == {
         "systemInstruction": {"parts": [{"text": "s"}, {"text": "t"}]},
         "contents": [
             USER,
@@ -159,8 +162,12 @@ def test_a_request_of_another_protocol_is_sent_in_the_words_of_this_one():
         ],
         "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["f"]}},
     }
+
+
+@pytest.mark.requirement("G3")
+def test_what_of_a_request_of_another_protocol_cannot_be_sent_is_noted():
     lost = ["opaque_dropped", "fields_dropped", "media_dropped", "choice_not_sent", "system_moved"]
-    assert [note.code for note in request_notes(request)] == lost
+    assert [note.code for note in request_notes(of_another_protocol())] == lost
 
 
 # --------------------------------------------------------------------------------------------------------- errors

@@ -257,7 +257,44 @@ def test_a_broken_file_of_weights_is_told_and_takes_nobody_down(content: bytes, 
         with pytest.raises(UpstreamError, match="the model `broken` did not start") as caught:
             await upstream.start()
         assert "GGUF" in caught.value.hint
+        assert "adapter" not in caught.value.hint
         await upstream.close()
+
+    asyncio.run(talk())
+
+
+#: In the place of the process that runs the model: it does not start, and tells what is set for its memory.
+TELLS_OF_MEMORY = """
+import json, os
+names = sorted(name for name in os.environ if name.startswith("MALLOC_"))
+print(json.dumps({"error": " ".join(f"{name}={os.environ[name]}" for name in names)}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("own", "told"),
+    [
+        ({}, "MALLOC_ARENA_MAX=1 MALLOC_MMAP_THRESHOLD_=65536 MALLOC_TRIM_THRESHOLD_=131072"),
+        (
+            {"MALLOC_ARENA_MAX": "3", "MALLOC_PERTURB_": "7"},
+            "MALLOC_ARENA_MAX=3 MALLOC_MMAP_THRESHOLD_=65536 MALLOC_PERTURB_=7 MALLOC_TRIM_THRESHOLD_=131072",
+        ),
+    ],
+    ids=["nothing set", "some set by the user"],
+)
+def test_the_process_is_told_to_give_memory_back_unless_the_user_says_otherwise(
+    own: dict[str, str], told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "tells_of_memory.py").write_text(TELLS_OF_MEMORY)
+    for name in [name for name in os.environ if name.startswith("MALLOC_")]:
+        monkeypatch.delenv(name)
+    for name, value in {**own, "PYTHONPATH": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("toolspeak.upstreams.embedded.upstream._CHILD", "tells_of_memory")
+
+    async def talk() -> None:
+        with pytest.raises(UpstreamError, match=re.escape(f"did not start: {told} (")):
+            await EmbeddedUpstream(Recipe(path="any.gguf"), Path).start()
 
     asyncio.run(talk())
 
@@ -299,14 +336,40 @@ def test_an_adapter_changes_what_the_model_says(tmp_path: Path):
     assert said_with(str(adapter(tmp_path / "noise.gguf", 1))) != base
 
 
-def test_a_file_that_is_no_adapter_is_told(weights: Path, tmp_path: Path):
+async def refused(given: Path, weights: Path) -> str:
+    """The hint where the default model does not start with such an adapter."""
+    upstream = EmbeddedUpstream(recipe_for("", adapter=str(given)), lambda: weights)
+    with pytest.raises(UpstreamError, match="did not start") as caught:
+        await upstream.start()
+    await upstream.close()
+    return caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "content", [b"GGUF" + b"\xff" * 64, ADAPTER.read_bytes()[:5_000_000]], ids=["garbage", "cut off"]
+)
+def test_a_file_that_is_no_whole_adapter_is_named_as_a_reason(content: bytes, weights: Path, tmp_path: Path):
     broken = tmp_path / "broken.gguf"
-    broken.write_bytes(b"GGUF" + b"\xff" * 64)
+    broken.write_bytes(content)
+    hint = asyncio.run(refused(broken, weights))
+    assert "the adapter `broken.gguf` may be the reason" in hint
+    assert "`--adapter none` leaves it out" in hint
+    assert str(tmp_path) not in hint
+
+
+def test_a_whole_model_given_as_an_adapter_is_named_as_a_reason(weights: Path):
+    assert f"the adapter `{weights.name}` may be the reason" in asyncio.run(refused(weights, weights))
+
+
+def test_the_adapter_that_comes_along_is_never_named_as_a_reason(tmp_path: Path):
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"GGUF")
 
     async def talk() -> None:
-        upstream = EmbeddedUpstream(recipe_for("", adapter=str(broken)), lambda: weights)
-        with pytest.raises(UpstreamError, match="did not start"):
+        upstream = EmbeddedUpstream(recipe_for(""), lambda: broken)
+        with pytest.raises(UpstreamError, match="did not start") as caught:
             await upstream.start()
+        assert "adapter" not in caught.value.hint
         await upstream.close()
 
     asyncio.run(talk())
