@@ -1,7 +1,8 @@
 """Tasks of three rounds of which nothing was trained on: neither a tool, nor its parameters, nor a sentence.
 
-They show whether somebody's own tools are looked up and computed with, which the tasks of `chains` cannot: these are drawn
-as those of the training are. Nothing here may be used to train, and nothing be chosen by it. Above: `served`. Below: `chain_kinds`.
+Somebody wrote them who had not seen the training. They show whether anybody's own tools are looked up and computed with, which the
+tasks of `chain_kinds` cannot. Nothing here may be used to train, and nothing be chosen by it. Above: `served`. Below:
+`chain_kinds`.
 """
 
 from __future__ import annotations
@@ -12,32 +13,52 @@ __all__ = ["UNSEEN"]
 
 UNSEEN = Kinds(
     (
-        Lookup("query_inventory stock_level", "Units of an article that are in stock.", "article item_code", "sku", "Code of the article", "how many units of {v} are in stock", "units", 1, 900, 0),
-        Lookup("fetch_invoice_total invoice.total", "Total of an invoice in euros.", "invoice_id", "orderid", "Number of the invoice", "the total of invoice {v}", "total", 20, 9000, 2),
-        Lookup("count_open_tickets helpdesk.open_count", "Number of open tickets of a customer.", "customer", "company", "Name of the customer", "the number of open tickets for {v}", "open", 1, 400, 0),
-        Lookup("read_sensor greenhouse.sensor", "Latest value of a sensor.", "sensor_id", "slug", "Identifier of the sensor", "the latest value of sensor {v}", "value", 1, 99, 1),
-        Lookup("monthly_visitors analytics.visitors", "Visitors of a website last month.", "site", "domain", "Domain of the website", "last month's visitors of {v}", "visitors", 900, 80000, 0),
-        Lookup("leave_days_left staff.leave", "Days of leave that an employee has left.", "employee", "person", "Full name of the employee", "the leave days that {v} has left", "days", 1, 40, 0),
-        Lookup("repository_stars forge.stars", "Stars of a code repository.", "repository", "repo", "Owner and name", "the stars of {v}", "stars", 3, 40000, 0),
-        Lookup("print_run press.copies", "Copies of a book that were printed.", "title", "book", "Title of the book", "how many copies of {v} were printed", "copies", 500, 60000, 0),
-        Lookup("bus_delay transit.delay", "Delay of the buses in a city today, in minutes.", "city_name", "city", "The city", "today's bus delay in {v}", "minutes", 1, 55, 0),
-        Lookup("subscription_fee billing.fee", "Monthly fee of a subscriber.", "username", "user", "Login of the subscriber", "the monthly fee of user {v}", "fee", 5, 90, 2),
+        Lookup("stock_on_hand wms.onhand", "Units of an article that are physically in the warehouse right now.", "sku article_no", "sku", "Article number", "the units on hand of {v}", "on_hand", 5, 4800, 0),
+        Lookup("river_gauge hydro.latest_level", "Latest water level reported by a river gauge, in centimetres.", "river waterway", "river", "Name of the river", "the current water level of the {v} in centimetres", "level_cm", 40, 780, 0),
+        Lookup("fetch_parcel_weight parcels.weight", "Weight of a shipment in kilograms as measured at the depot.", "tracking_number consignment", "tracking", "Tracking number on the label", "the weight in kilos of parcel {v}", "weight_kg", 0.2, 31.5, 2),
+        Lookup("listOpenIssues tracker.count_open", "Counts the issues that are still open in a repository.", "repository repo_name", "repo", "Repository as owner/name", "the open issue count of {v}", "open_issues", 3, 1900, 0),
+        Lookup("season_points league_table.points", "Points a team has collected so far this season.", "club team_name", "team", "Team to look for in the table", "the points {v} has this season", "points", 6, 95, 0),
+        Lookup("crop_yield farm.last_harvest", "Last harvest of a crop on the farm, in kilograms.", "crop planted", "plant", "Crop as named in the field book", "last season's harvest of {v} in kilos", "harvest_kg", 20, 9500, 1),
+        Lookup("ticket_sales boxoffice.sold", "Tickets sold until now for an event.", "event show", "event", "Name of the event", "the tickets sold so far for {v}", "sold", 15, 6400, 0),
+        Lookup("read_meter home.energy.today", "Energy used today in one room of the house, in kWh.", "room zone", "room", "Room with its own meter", "today's electricity use in the {v} in kWh", "kwh", 0.3, 18.0, 2),
+        Lookup("channel_stats media.subscribers", "Returns the number of subscribers of a channel.", "channel handle", "channel", "Channel name", "the subscriber count of {v}", "subscribers", 120, 88000, 0),
+        Lookup("nightly_rate hotels.price_per_night", "Price of a standard double for one night in euros.", "hotel property", "hotel", "Hotel name", "the nightly price at {v} in euros", "rate_eur", 48, 390, 2),
+        Lookup("nutrition_calories food_db.kcal", "Calories per 100 grams of a food.", "food item", "food", "Food to search in the database", "the calories in 100 grams of {v}", "kcal", 12, 880, 0),
+        Lookup("course_enrolment registrar.enrolled", "How many pupils are signed up for a subject this term.", "subject course", "subject", "School subject", "the number of pupils enrolled in {v}", "enrolled", 8, 210, 0),
+        Lookup("invoice_total billing.get_total", "Total of an order including tax.", "order_id order", "orderid", "Order to look at", "the total of order {v}", "total", 9, 2600, 2),
+        Lookup("catalog_distance sky.distance_ly", "Distance from Earth to a star, in light years.", "star object_name", "star", "Common name of the star", "the distance to {v} in light years", "distance_ly", 4.2, 1500, 1),
+        Lookup("folder_size storage.du", "Size of a folder on the shared drive in megabytes.", "path folder", "path", "Absolute path of the folder", "the size of {v} in megabytes", "size_mb", 2, 52000, 1),
+        Lookup("visitor_counter museum_visitors", "Visitors counted at the entrance yesterday.", "museum venue", "museum", "Which museum", "yesterday's visitor count at {v}", "visitors", 30, 7200, 0),
+        Lookup("car_odometer fleet.mileage", "Mileage of a vehicle of the fleet, in kilometres.", "vehicle model", "car", "Vehicle as listed in the fleet", "the kilometres on the {v}", "odometer_km", 900, 198000, 0),
+        Lookup("playlist_length music.playlist_minutes", "Running time of a playlist, in minutes.", "playlist title", "playlist", "Title of the playlist", "the running time of the {v} playlist in minutes", "minutes", 14, 620, 0),
+        Lookup("queue_length support.pending_tickets", "Support tickets from a customer that nobody has answered yet.", "customer account", "company", "Customer's company name", "the number of unanswered tickets from {v}", "pending", 2, 340, 0),
     ),
     (
-        Compute("apply_tax invoicing.add_tax", "Add a tax to an amount.", (("amount", "number", "Amount before tax"), ("rate", "number", "Rate in percent")), "add {n} percent tax to it", "{v}|{n}", "int(3,25)", "gross"),
-        Compute("convert_units exchange.convert", "Convert a value with a given factor.", (("value", "number", "Value to convert"), ("factor", "number", "Factor to convert with")), "convert it with a factor of {n}", "{v}|{n}", "int(2,60)", "converted"),
-        Compute("power_of arithmetic.power", "Raise a base to a power.", (("base", "number", "The base"), ("exponent", "number", "The exponent")), "raise it to the power of {n}", "{v}|{n}", "int(2,6)", "power"),
-        Compute("deduct ledger.deduct", "Take a part away from a sum.", (("sum", "number", "The sum"), ("deduction", "number", "What is taken away")), "deduct {n} from it", "{v}|{n}", "int(1,80)", "left"),
-        Compute("multiply_numbers arithmetic.multiply", "Multiply two numbers.", (("a", "number", "First factor"), ("b", "number", "Second factor")), "multiply that by {n}", "{v}|{n}", "int(2,50)", "product"),
-        Compute("split_bill payments.split", "Split an amount evenly.", (("amount", "number", "Amount to split"), ("parts", "number", "Number of equal parts")), "split it into {n} equal parts", "{v}|{n}", "int(2,24)", "part"),
-        Compute("run_formula sheet.formula", "Run a formula and return its value.", (("formula", "string", "The formula, e.g. 7 - 2"),), "subtract {n} from that number", "{v} - {n}", "int(1,60)", "value"),
-        Compute("sum_up statistics.total", "Add up a list of numbers.", (("numbers", "numbers", "The numbers to add up"),), "add it up with {n}", "[{v}, {n}]", "int(2,500)", "total"),
+        Compute("percent_of math.percentage", "Takes a percentage of an amount.", (("amount", "number", "Amount that counts as one hundred percent"), ("percent", "number", "Percentage to take")), "figure out {n} percent of it", "{v}|{n}", "int(2,95)", "part"),
+        Compute("split_evenly share.divide", "Divides a quantity into equal shares.", (("quantity", "number", "What is to be divided"), ("shares", "number", "Number of equal shares")), "divide that into {n} equal parts", "{v}|{n}", "int(2,24)", "per_share"),
+        Compute("mean_of stats.mean", "Arithmetic mean of a list of values.", (("values", "numbers", "Values to average"),), "take the average of that and {n}", "[{v}, {n}]", "int(5,900)", "mean"),
+        Compute("evaluate_formula calc.eval", "Evaluates an arithmetic formula.", (("formula", "string", "Formula with + - * / and parentheses"),), "multiply the number by {n}", "{v} * {n}", "int(3,60)", "value"),
+        Compute("gap_to_target goals.difference", "Difference between an actual figure and a target figure.", (("actual", "number", "Figure reached"), ("target", "number", "Figure aimed at")), "see how far it is from a target of {n}", "{v}|{n}", "int(50,5000)", "gap"),
+        Compute("add_up ledger.sum", "Adds all entries of a list.", (("entries", "numbers", "Entries to add"),), "add {n} to it", "[{v}, {n}]", "int(4,750)", "sum"),
+        Compute("adjust_by_percent planning.adjust", "Raises or lowers a figure by a percentage.", (("figure", "number", "Starting figure"), ("rate", "number", "Change in percent"), ("direction", "string", "up or down")), "work out what it would be after going up {n} percent", "{v}|{n}|up", "int(3,60)", "adjusted"),
+        Compute("run_expression sheet.cell_value", "Computes an expression the way a spreadsheet cell would.", (("expression", "string", "Expression to compute"),), "subtract {n} from that", "{v} - {n}", "int(1,400)", "answer"),
+        Compute("percent_change trend.compare", "Change from an old reading to a new one, in percent.", (("new_reading", "number", "Reading of now"), ("old_reading", "number", "Earlier reading")), "tell how many percent it changed, given that it was {n} last time", "{v}|{n}", "int(10,3000)", "change_pct"),
+        Compute("round_to_step numbers.snap", "Rounds a number to the nearest multiple of a step.", (("number", "number", "Number to round"), ("step", "number", "Multiple to round to")), "round it to the nearest multiple of {n}", "{v}|{n}", "int(2,50)", "rounded"),
+        Compute("ratio_between compare_ratio", "Ratio of the first number to the second.", (("numerator", "number", "Number on top"), ("denominator", "number", "Number at the bottom")), "get the ratio of that to {n}", "{v}|{n}", "int(3,1200)", "ratio"),
+        Compute("largest_of stats.max", "Picks the largest number of a list.", (("numbers", "numbers", "Numbers to compare"),), "find out which is larger, that or {n}", "[{v}, {n}]", "int(20,2500)", "largest"),
+        Compute("project_growth forecast.after_periods", "Projects a figure that doubles every period.", (("start", "number", "Figure at the start"), ("periods", "number", "Number of periods to go")), "project it forward {n} periods, assuming it doubles each time", "{v}|{n}", "int(2,9)", "projected"),
+        Compute("deviation_from_mean stats.deviation", "How far an observation is from a reference mean.", (("observation", "number", "Observed value"), ("reference", "number", "Mean to compare with")), "calculate its deviation from a mean of {n}", "{v}|{n}", "int(10,1500)", "deviation"),
     ),
     (
-        "Could you check {0} and {1}?",
-        "Tell me {0}, and {1} with the other tool.",
-        "Please check {0}. Once you know, {1}.",
-        "I would like to know {0}. Use that number and {1}.",
-        "Check {0} for me; then {1}.",
+        "Could you look up {0} and {1}?",
+        "I need {0}. Once you have it, {1} and give me the result.",
+        "Find out {0}, then {1}.",
+        "First get {0}; after that, {1}. I only need the final figure.",
+        "For a report I'm putting together: pull {0}, {1}, and let me know what comes out.",
+        "Please check {0} for me. Then {1}.",
+        "Hi, can you see what we have for {0}? When you know, please {1}.",
+        "Take {0} and {1}, thanks.",
+        "I'd like to know {0}, and I'd also like you to {1}.",
+        "Quick one: grab {0}, and with that number in hand, {1}.",
     ),
 )  # fmt: skip
