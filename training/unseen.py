@@ -18,7 +18,6 @@ UNSEEN = Kinds(
         Lookup("fetch_parcel_weight parcels.weight", "Weight of a shipment in kilograms as measured at the depot.", "tracking_number consignment", "tracking", "Tracking number on the label", "the weight in kilos of parcel {v}", "weight_kg", 0.2, 31.5, 2),
         Lookup("listOpenIssues tracker.count_open", "Counts the issues that are still open in a repository.", "repository repo_name", "repo", "Repository as owner/name", "the open issue count of {v}", "open_issues", 3, 1900, 0),
         Lookup("season_points league_table.points", "Points a team has collected so far this season.", "club team_name", "team", "Team to look for in the table", "the points {v} has this season", "points", 6, 95, 0),
-        Lookup("crop_yield farm.last_harvest", "Last harvest of a crop on the farm, in kilograms.", "crop planted", "plant", "Crop as named in the field book", "last season's harvest of {v} in kilos", "harvest_kg", 20, 9500, 1),
         Lookup("ticket_sales boxoffice.sold", "Tickets sold until now for an event.", "event show", "event", "Name of the event", "the tickets sold so far for {v}", "sold", 15, 6400, 0),
         Lookup("read_meter home.energy.today", "Energy used today in one room of the house, in kWh.", "room zone", "room", "Room with its own meter", "today's electricity use in the {v} in kWh", "kwh", 0.3, 18.0, 2),
         Lookup("channel_stats media.subscribers", "Returns the number of subscribers of a channel.", "channel handle", "channel", "Channel name", "the subscriber count of {v}", "subscribers", 120, 88000, 0),
