@@ -1,4 +1,4 @@
-"""What tasks of several rounds are made of: hundreds of tools that find a number, and dozens that compute with one.
+"""What tasks of several rounds are made of: more than a hundred tools that find a number, and two dozen that compute with one.
 
 A lookup is a thing with one of its quantities. A computation has several ways to be asked for, in which `{it}` is what was found
 and `{n}` a number. Above: `chains`, `unseen`. Below: nothing but the kinds of `values`, by their names.
@@ -6,9 +6,19 @@ and `{n}` a number. Above: `chains`, `unseen`. Below: nothing but the kinds of `
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from toolspeak.core.model import JSONObject, Tool
+
 __all__ = ["TRAINED", "Compute", "Kinds", "Lookup"]
+
+
+_TYPES: dict[str, JSONObject] = {
+    "number": {"type": "number"},
+    "string": {"type": "string"},
+    "numbers": {"type": "array", "items": {"type": "number"}},
+}
 
 
 class Lookup(NamedTuple):
@@ -26,6 +36,10 @@ class Lookup(NamedTuple):
     high: float
     digits: int
 
+    def tool(self, name: str, param: str) -> Tool:
+        """It, with one of its names and one of its parameter's."""
+        return _tool(name, self.about, ((param, "string", self.told),))
+
 
 class Compute(NamedTuple):
     """A tool that computes with a number, and how it is asked for."""
@@ -41,6 +55,15 @@ class Compute(NamedTuple):
     spec: str
     key: str
 
+    def tool(self, name: str) -> Tool:
+        """It, with one of its names."""
+        return _tool(name, self.about, self.params)
+
+
+def _tool(name: str, about: str, params: tuple[tuple[str, str, str], ...]) -> Tool:
+    properties = {key: {**_TYPES[type_], "description": told} for key, type_, told in params}
+    return Tool(name, about, {"type": "object", "properties": properties, "required": list(properties)})
+
 
 class Kinds(NamedTuple):
     """A lookup, a computation, and a sentence that asks for both."""
@@ -49,6 +72,13 @@ class Kinds(NamedTuple):
     computes: tuple[Compute, ...]
     #: With {0} for what is looked up and {1} for what is computed.
     requests: tuple[str, ...]
+
+    def tools(self) -> Iterator[Tool]:
+        """Every tool, once with each of its names."""
+        for look in self.lookups:
+            yield from (look.tool(name, look.param.split()[0]) for name in look.names.split())
+        for calc in self.computes:
+            yield from map(calc.tool, calc.names.split())
 
 
 #: noun | kind of value | parameters | how one of them is said | its quantities
@@ -98,13 +128,11 @@ backup | domain | site backup | the backup of {v} | snapshots, size, failures
 
 #: quantity: lowest, highest, digits; all others are whole numbers from 2 to 900
 _RANGES: dict[str, tuple[float, float, int]] = {
-    **dict.fromkeys(("weight", "volume", "height", "depth", "width", "dose", "body weight", "draught"), (1, 900, 1)),
-    **dict.fromkeys(("rent", "balance", "revenue", "turnover", "budget", "royalties", "deposit"), (120, 95000, 2)),
-    **dict.fromkeys(("yearly salary", "list price", "tuition", "ticket sales", "donations", "area"), (9000, 480000, 0)),
-    **dict.fromkeys(
-        ("hourly fee", "fee", "shipping cost", "postage", "price", "pack price", "entrance fee"), (2, 240, 2)
-    ),
-    **dict.fromkeys(("load", "temperature", "pressure", "density", "half life", "rating points"), (1, 99, 1)),
+    **dict.fromkeys(("weight", "volume", "height", "depth", "width", "draught"), (1, 900, 1)),
+    **dict.fromkeys(("rent", "balance", "turnover", "budget", "deposit"), (120, 95000, 2)),
+    **dict.fromkeys(("yearly salary", "donations"), (9000, 480000, 0)),
+    **dict.fromkeys(("hourly fee", "fee", "shipping cost", "postage"), (2, 240, 2)),
+    **dict.fromkeys(("load", "pressure"), (1, 99, 1)),
 }
 _USUAL = (2.0, 900.0, 0)
 

@@ -9,7 +9,7 @@ import json
 import random
 from typing import NamedTuple
 
-from toolspeak.core.model import JSONObject, Message, TextPart, Tool, ToolCall, ToolResult
+from toolspeak.core.model import Message, TextPart, ToolCall, ToolResult
 
 from . import pools
 from .chain_kinds import TRAINED, Kinds
@@ -25,11 +25,6 @@ class Round(NamedTuple):
     answer: Answer
 
 
-_TYPES: dict[str, JSONObject] = {
-    "number": {"type": "number"},
-    "string": {"type": "string"},
-    "numbers": {"type": "array", "items": {"type": "number"}},
-}
 #: What was found, in the words of who asks for more.
 _IT = ("it", "it", "it", "that", "that number", "this value", "the result")
 #: How often one sentence asks for both: what is computed with has its whole name there.
@@ -43,21 +38,9 @@ class Chain:
     def __init__(self, rng: random.Random, style: Style, kinds: Kinds = TRAINED) -> None:
         self._look, self._calc = rng.choice(kinds.lookups), rng.choice(kinds.computes)
         self._requests = kinds.requests
-        name = rng.choice(self._look.param.split())
-        schema = {
-            "type": "object",
-            "properties": {name: {"type": "string", "description": self._look.told}},
-            "required": [name],
-        }
-        first = Tool(style.named(rng.choice(self._look.names.split())), self._look.about, schema)
-        properties = {key: {**_TYPES[type_], "description": about} for key, type_, about in self._calc.params}
-        second = Tool(
-            style.named(rng.choice(self._calc.names.split())),
-            self._calc.about,
-            {"type": "object", "properties": properties, "required": list(properties)},
-        )
-        self.tools = (first, second)
-        self._param = name
+        self._param = rng.choice(self._look.param.split())
+        first = self._look.tool(style.named(rng.choice(self._look.names.split())), self._param)
+        self.tools = (first, self._calc.tool(style.named(rng.choice(self._calc.names.split()))))
 
     def rounds(self, rng: random.Random) -> list[Round]:
         """The three turns."""

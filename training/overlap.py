@@ -23,7 +23,7 @@ from pathlib import Path
 
 from toolspeak.core.model import JSONObject, is_object
 
-from .chain_kinds import TRAINED, Lookup
+from .chain_kinds import TRAINED
 from .family import families
 from .seal import rows_of
 
@@ -201,12 +201,11 @@ def in_families(test: Test) -> None:
 
 def in_chains(test: Test) -> None:
     """Print the tools of tasks of several rounds that are functions of a test."""
-    for each in (*TRAINED.lookups, *TRAINED.computes):
-        params = each.param.split()[:1] if isinstance(each, Lookup) else [name for name, _, _ in each.params]
-        for name in each.names.split():
-            told: JSONObject = {"name": name, "description": each.about, "parameters": {key: {} for key in params}}
-            if test.has_function(told):
-                print(name, f"| of several rounds | likeness {test.likeness(told):.2f}")
+    for tool in TRAINED.tools():
+        parameters: JSONObject = {key: {} for key in tool.parameters["properties"]}
+        told: JSONObject = {"name": tool.name, "description": tool.description, "parameters": parameters}
+        if test.has_function(told):
+            print(tool.name, f"| of several rounds | likeness {test.likeness(told):.2f}")
 
 
 def seen_by_readers() -> frozenset[str]:
