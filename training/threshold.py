@@ -14,13 +14,15 @@ import argparse
 import asyncio
 import json
 import random
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 from urllib.request import Request, urlopen
 
+from toolspeak.cli.config import loaded
 from toolspeak.core.model import JSONObject
-from toolspeak.upstreams.embedded.upstream import EmbeddedUpstream, recipe_for
+from toolspeak.upstreams.embedded.upstream import EmbeddedUpstream, recipe_for, weights_of
 
 from .recorded import Record, Recorded
 from .render import Turn, prompt
@@ -31,6 +33,8 @@ BIASES = tuple(half / 2 for half in range(-10, 7))
 _CALLING = frozenset(("recorded", "one"))
 #: The likeliest tokens that the engine tells; one that is not among them is no likelier than the last.
 _TOLD = 40
+#: After how many cases it is told how far it is.
+_TOLD_EVERY = 20
 
 
 class Margin(NamedTuple):
@@ -80,12 +84,13 @@ def _turn(record: Record, rng: random.Random) -> Turn:
 
 
 async def measured(asked: list[tuple[str, Turn]], weights: Path, adapter: str) -> list[Margin]:
-    """How much likelier a call is than none in each."""
+    """How much likelier a call is than none in each; `weights` only tell the tokens, asked are those that serve."""
     # Here, since it needs more than tests of the rest have.
     from .tokens import tokenizer
 
-    coder, recipe = tokenizer(weights), recipe_for("", adapter)
-    upstream, found = EmbeddedUpstream(recipe, lambda: weights), []
+    coder, recipe, config = tokenizer(weights), recipe_for("", adapter), loaded()
+    upstream = EmbeddedUpstream(recipe, lambda: weights_of(recipe, config.cache_folder, config.environment()))
+    found: list[Margin] = []
     service = await upstream.start()
     url = service.base_url.removesuffix("/v1") + "/completion"
     headers = {"Authorization": f"Bearer {recipe.key}", "Content-Type": "application/json"}
@@ -100,6 +105,8 @@ async def measured(asked: list[tuple[str, Turn]], weights: Path, adapter: str) -
         likely = {each["id"]: each["logprob"] for each in told}
         least = min(likely.values())
         found.append(Margin(set_, likely.get(call[at], least) - likely.get(none[at], least)))
+        if len(found) % _TOLD_EVERY == 0:
+            print(f"{len(found)} of {len(asked)}", file=sys.stderr)
     await upstream.close()
     return found
 
