@@ -5,7 +5,9 @@
 Asked are requests that were never trained on: recorded ones with their own tools, and each with the one tool of another
 that has most words in common with it but does something else; families that were held out, and their near misses. Random
 tools are no test for a model that has learned to decline them. One token is asked for, of the engine that serves, so a case takes
-no longer than its prompt. The rule: the best mean of calls made and of none made. Above: nothing. Below: `dataset`, `recorded`.
+no longer than its prompt. The rule: the most decided right, where a call that nobody asked for counts twice.
+
+Above: nothing. Below: `dataset`, `recorded`.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ from .scenes import Scene, Scenes, nearest, recorded_scene
 #: Biases that are looked at.
 BIASES = tuple(half / 2 for half in range(-10, 7))
 _CALLING = frozenset(("recorded", "one"))
+#: How much worse a call is that nobody asked for than one that is missing: it does something, while the other is asked for again.
+_UNASKED = 2.0
 #: The likeliest tokens that the engine tells; one that is not among them is no likelier than the last.
 _TOLD = 40
 #: After how many cases it is told how far it is.
@@ -55,9 +59,14 @@ def shares(margins: list[Margin], bias: float) -> tuple[float, float]:
     return right[True] / max(1, count[True]), right[False] / max(1, count[False])
 
 
+def score(calls: float, nones: float) -> float:
+    """What shares of calls made and of none made are worth, of 1."""
+    return round((calls + _UNASKED * nones) / (1 + _UNASKED), 9)
+
+
 def best(margins: list[Margin]) -> float:
-    """The bias with the best mean of both; of several the one that changes least."""
-    return max(BIASES, key=lambda bias: (round(sum(shares(margins, bias)), 9), -abs(bias)))
+    """The bias with the best score; of several the one that changes least."""
+    return max(BIASES, key=lambda bias: (score(*shares(margins, bias)), -abs(bias)))
 
 
 def turns(recorded: Recorded, families: Scenes, count: int, rng: random.Random) -> list[tuple[str, Turn]]:
@@ -113,20 +122,21 @@ async def measured(asked: list[tuple[str, Turn]], weights: Path, adapter: str) -
 
 def main() -> None:
     """Tell what share is decided right by bias, and which is best."""
-    from .dataset import Sources, scenes_of
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--weights", required=True, type=Path, help="the GGUF file of the base model")
     parser.add_argument("--recorded", required=True, type=Path, help="a folder of recorded requests")
     parser.add_argument("--adapter", default="", help="a GGUF file; by default the one that comes along")
     parser.add_argument("--count", type=int, default=160, help="requests of a set")
     given = parser.parse_args()
+    # Here, since it needs numpy and help does not.
+    from .dataset import Sources, scenes_of
+
     families = scenes_of(Sources(given.weights, None, held_out=True))
     asked = turns(Recorded(given.recorded, held_out=True), families, given.count, random.Random(17))
     margins = asyncio.run(measured(asked, given.weights, given.adapter))
     for bias in BIASES:
         calls, nones = shares(margins, bias)
-        print(f"{bias:5} calls {calls:6.1%} none {nones:6.1%} mean {(calls + nones) / 2:6.2%}")
+        print(f"{bias:5} calls {calls:6.1%} none {nones:6.1%} score {score(calls, nones):6.2%}")
     print("best:", best(margins))
 
 

@@ -37,9 +37,14 @@ def test_a_bias_makes_calls_where_none_was_hardly_likelier():
 
 @pytest.mark.parametrize(
     ("calls", "nones", "chosen"),
-    [((2.0, 3.0), (-2.0, -3.0), 0.0), ((2.0, -0.9), (-2.0, -3.0), 1.0), ((5.0, 6.0), (1.8, -3.0), -2.0)],
+    [
+        ((2.0, 3.0), (-2.0, -3.0), 0.0),
+        ((2.0, -0.9), (-2.0, -3.0), 1.0),
+        ((5.0, 6.0), (1.8, -3.0), -2.0),
+        ((1.0, 6.0), (1.8, -3.0), -2.0),
+    ],
 )
-def test_the_bias_is_chosen_that_decides_most_right_and_changes_least(
+def test_the_bias_is_chosen_that_decides_most_right_and_changes_least_where_an_unasked_call_counts_twice(
     calls: tuple[float, ...], nones: tuple[float, ...], chosen: float
 ):
     margins = [*(Margin("one", each) for each in calls), *(Margin("near_miss", each) for each in nones)]
