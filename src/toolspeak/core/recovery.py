@@ -90,13 +90,22 @@ def _text_fault(reply: Reply, choice: ToolChoice, tools: Sequence[Tool], message
     polite = verdict.category == "asks_permission" and all(
         tool.side_effects or tool.name in ALWAYS_SIDE_EFFECTS for tool in tools
     )
-    quotes = verdict.category == "describes" and any(candidate.reason == "echo" for candidate in reply.candidates)
+    quotes = verdict.category == "describes" and _quotes(reply, tools, messages)
     stands = polite or quotes or _reports(verdict, reply.text, messages)
     if verdict.category == "safety" or (stands and not choice.demands):
         return None
     if verdict.category in _BY_CATEGORY:
         return Fault(_BY_CATEGORY[verdict.category], f"{verdict.category.replace('_', ' ')} ({verdict.language})")
     return Fault("no_call") if choice.demands else None
+
+
+def _quotes(reply: Reply, tools: Sequence[Tool], messages: tuple[Message, ...]) -> bool:
+    """Whether the call that an answer speaks of may come from a result: it stands there, or the tool is named there."""
+    if any(candidate.reason == "echo" for candidate in reply.candidates):
+        return True
+    named = [tool.name for tool in tools if tool.name in reply.text]
+    results = (result.content for message in messages for result in results_of(message)) if named else ()
+    return any(name in content for content in results for name in named)
 
 
 def _reports(verdict: Verdict, text: str, messages: tuple[Message, ...]) -> bool:
