@@ -6,16 +6,18 @@ and `{n}` a number. Above: `chains`, `unseen`. Below: nothing but the kinds of `
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from toolspeak.core.model import JSONObject, Tool
 
-__all__ = ["TRAINED", "Compute", "Kinds", "Lookup"]
+__all__ = ["TRAINED", "Compute", "Kinds", "Lookup", "Task"]
 
 
 _TYPES: dict[str, JSONObject] = {
     "number": {"type": "number"},
+    "integer": {"type": "integer"},
     "string": {"type": "string"},
     "numbers": {"type": "array", "items": {"type": "number"}},
 }
@@ -50,7 +52,7 @@ class Compute(NamedTuple):
     params: tuple[tuple[str, str, str], ...]
     #: Ways to ask for it, with ` / ` between them.
     said: str
-    #: The values of the parameters, with `|` between them: of what was found and of the number in the request.
+    #: The values of the parameters, with `|` between them: of what was found and of the number in the request, if it has one.
     formula: str
     spec: str
     key: str
@@ -65,8 +67,33 @@ def _tool(name: str, about: str, params: tuple[tuple[str, str, str], ...]) -> To
     return Tool(name, about, {"type": "object", "properties": properties, "required": list(properties)})
 
 
+class Task(NamedTuple):
+    """A lookup, a computation, and how both are asked for at once and answered."""
+
+    look: Lookup
+    calc: Compute
+    #: With {id} for what is looked up and {n} for the number.
+    requests: tuple[str, ...]
+    #: With {it} for what was found and {r} for the result besides.
+    answers: tuple[str, ...]
+
+    def tools(self) -> Iterator[Tool]:
+        """Both, once with each of their names."""
+        yield from (self.look.tool(name, self.look.param.split()[0]) for name in self.look.names.split())
+        yield from map(self.calc.tool, self.calc.names.split())
+
+
+#: What was found, in the words of who asks for more.
+_IT = ("it", "it", "it", "that", "that number", "this value", "the result")
+#: How often one sentence asks for both: what is computed with has its whole name there.
+_NESTED = 0.25
+_POLITE = ("{0}.", "Please {0}.", "Can you {0}?", "I want you to {0}.", "{0}, please.")
+#: So many ways to ask are made for a task.
+_WAYS = 4
+
+
 class Kinds(NamedTuple):
-    """A lookup, a computation, and a sentence that asks for both."""
+    """Lookups, computations, and sentences that ask for one of each."""
 
     lookups: tuple[Lookup, ...]
     computes: tuple[Compute, ...]
@@ -79,6 +106,21 @@ class Kinds(NamedTuple):
             yield from (look.tool(name, look.param.split()[0]) for name in look.names.split())
         for calc in self.computes:
             yield from map(calc.tool, calc.names.split())
+
+    def task(self, rng: random.Random) -> Task:
+        """One of them with another."""
+        look, calc = rng.choice(self.lookups), rng.choice(self.computes)
+        thing = rng.choice(look.thing.split(" / ")).replace("{v}", "{id}")
+        requests = tuple(self._request(thing, calc, rng) for _ in range(_WAYS))
+        both = f"{thing[:1].upper()}{thing[1:]} is {{it}}, and the result is {{r}}."
+        return Task(look, calc, requests, ("The result is {r}.", "It is {r}.", both, "The answer is {r}."))
+
+    def _request(self, thing: str, calc: Compute, rng: random.Random) -> str:
+        how = rng.choice(calc.said.split(" / "))
+        if "{it}" in how and rng.random() < _NESTED:
+            return rng.choice(_POLITE).replace("{0}", how.replace("{it}", thing))
+        how = how.replace("{it}", rng.choice(_IT))
+        return rng.choice(self.requests).replace("{0}", thing).replace("{1}", how)
 
 
 #: noun | kind of value | parameters | how one of them is said | its quantities
@@ -138,29 +180,29 @@ _USUAL = (2.0, 900.0, 0)
 
 _FIGURE = ("figure", "number", "What is taken")
 _COMPUTES = (
-    Compute("scale_up figures.scale", "Take a figure several times.", (_FIGURE, ("times", "number", "How many times")), "take {it} {n} times / make {it} {n} times as large", "{v}|{n}", "int(2,40)", "scaled"),
-    Compute("raise_by figures.raise", "Raise a figure by a fixed amount.", (_FIGURE, ("amount", "number", "By how much")), "raise {it} by {n} / increase {it} by {n}", "{v}|{n}", "int(2,900)", "raised"),
-    Compute("share_out figures.share", "Share a figure out among people.", (_FIGURE, ("people", "number", "Among how many")), "share {it} out among {n} people / tell me what each of {n} people gets of {it}", "{v}|{n}", "int(2,30)", "share"),
-    Compute("percentage_of math.percent", "Compute a percentage of a value.", (("value", "number", "The value"), ("percent", "number", "Percentage, e.g. 15")), "tell me what {n} percent of {it} is / give me {n}% of {it}", "{v}|{n}", "int(1,90)", "result"),
-    Compute("calculator desk.reckon", "Evaluate an arithmetic expression.", (("expression", "string", "Expression, e.g. 2 * 3"),), "multiply {it} by {n} / calculate {it} times {n}", "{v} * {n}", "int(2,40)", "result"),
-    Compute("reckon desk.calculator", "Evaluate what a desk calculator could.", (("expression", "string", "What is typed in"),), "add {n} to {it} / calculate {it} plus {n}", "{v} + {n}", "int(2,900)", "result"),
-    Compute("compute_term terms.compute", "Work out a term.", (("term", "string", "The term, with + - * /"),), "divide {it} by {n} / compute {it} divided by {n}", "{v} / {n}", "int(2,30)", "value"),
-    Compute("minus numbers.minus", "Difference of two numbers.", (("left", "number", "Number on the left"), ("right", "number", "Number on the right")), "subtract {n} from {it} / calculate {it} minus {n} / reduce {it} by {n} / take {n} off {it}", "{v}|{n}", "int(1,300)", "difference"),
-    Compute("running_total cash.total", "Put amounts together.", (("amounts", "numbers", "The amounts"),), "put {it} and {n} together / give me {it} and {n} in one sum", "[{v}, {n}]", "int(2,700)", "together"),
-    Compute("span_of figures.span", "Distance between the smallest and the greatest of some figures.", (("figures", "numbers", "The figures"),), "tell me how far {it} and {n} are apart / give me the span between {it} and {n}", "[{v}, {n}]", "int(2,700)", "span"),
-    Compute("relabel notes.relabel", "Write a number with its unit.", (("quantity", "number", "The number"), ("unit", "string", "Its unit")), "write {it} with the unit pieces / relabel {it} as pieces", "{v}|pieces", "int(2,3)", "text"),
-    Compute("times_over figures.repeat", "What a figure comes to when it is there several times.", (("single", "number", "The figure"), ("count", "number", "How often it is there")), "tell me what {it} comes to {n} times over / multiply {it} by {n}", "{v}|{n}", "int(2,60)", "all"),
-    Compute("top_up funds.top_up", "Add money or goods to what is there.", (("present", "number", "What is there"), ("extra", "number", "What is added")), "top {it} up with {n} / add {n} to {it}", "{v}|{n}", "int(2,600)", "now"),
-    Compute("grow_by growth.project", "Let a value grow by a share.", (("start", "number", "Value at the beginning"), ("growth_percent", "number", "Growth in percent, e.g. 8 for 8 %")), "let {it} grow by {n} percent / project {it} with {n}% growth", "{v}|{n}", "int(1,60)", "grown"),
-    Compute("rebate shop.rebate", "Take a rebate off a price.", (("full", "number", "Price without rebate"), ("rebate_percent", "number", "Rebate in percent")), "take a rebate of {n} percent off {it} / give {it} a rebate of {n}%", "{v}|{n}", "int(2,70)", "reduced"),
-    Compute("round_off numbers.round", "Round a number off to some digits.", (("number", "number", "What is rounded"), ("digits", "number", "Digits behind the point")), "round {it} off to {n} digits / give {it} with {n} digits behind the point", "{v}|{n}", "int(1,5)", "rounded"),
-    Compute("remainder numbers.rest", "What is left when a number is divided.", (("number", "number", "What is divided"), ("by", "number", "What it is divided by")), "find the remainder of {it} divided by {n} / tell me what is left of {it} in groups of {n}", "{v}|{n}", "int(2,30)", "rest"),
-    Compute("gap_to goals.gap", "How far a figure is from a goal.", (("current", "number", "Where it stands"), ("goal", "number", "Where it should be")), "tell me how far {it} is from {n} / compare {it} with a goal of {n}", "{v}|{n}", "int(50,900)", "gap"),
-    Compute("per_unit prices.each", "Price of one piece.", (("price", "number", "Price of all"), ("pieces", "number", "How many pieces")), "tell me what one of {n} pieces costs when {it} is the price of all / break {it} down to {n} pieces", "{v}|{n}", "int(2,60)", "each"),
-    Compute("spread_over plans.spread", "Spread a figure over months.", (("total", "number", "The figure"), ("months", "number", "Over how many months")), "spread {it} over {n} months / tell me what {it} is a month over {n} months", "{v}|{n}", "int(2,36)", "monthly"),
-    Compute("ratio figures.ratio", "Ratio of two figures.", (("numerator", "number", "Upper figure"), ("denominator", "number", "Lower figure")), "give me the ratio of {it} to {n} / divide {it} by {n} / work out {it} over {n}", "{v}|{n}", "int(2,400)", "ratio"),
-    Compute("store_value notes.store", "Keep a number under a label.", (("label", "string", "What it is called"), ("number", "number", "The number")), "store {it} as total_{n} / keep {it} under the label total_{n}", "total_{n}|{v}", "int(1,90)", "stored"),
-    Compute("is_above checks.above", "Whether a figure is above a limit.", (("observed", "number", "The figure"), ("limit", "number", "The limit")), "check whether {it} is above {n} / tell me if {it} exceeds {n}", "{v}|{n}", "int(5,800)", "excess"),
+    Compute("scale_up figures.scale", "Take a figure several times.", (_FIGURE, ("times", "number", "How many times")), "take {it} {n} times / make {it} {n} times as large", "{it}|{n}", "int(2,40)", "scaled"),
+    Compute("raise_by figures.raise", "Raise a figure by a fixed amount.", (_FIGURE, ("amount", "number", "By how much")), "raise {it} by {n} / increase {it} by {n}", "{it}|{n}", "int(2,900)", "raised"),
+    Compute("share_out figures.share", "Share a figure out among people.", (_FIGURE, ("people", "number", "Among how many")), "share {it} out among {n} people / tell me what each of {n} people gets of {it}", "{it}|{n}", "int(2,30)", "share"),
+    Compute("percentage_of math.percent", "Compute a percentage of a value.", (("value", "number", "The value"), ("percent", "number", "Percentage, e.g. 15")), "tell me what {n} percent of {it} is / give me {n}% of {it}", "{it}|{n}", "int(1,90)", "result"),
+    Compute("calculator desk.reckon", "Evaluate an arithmetic expression.", (("expression", "string", "Expression, e.g. 2 * 3"),), "multiply {it} by {n} / calculate {it} times {n}", "{it} * {n}", "int(2,40)", "result"),
+    Compute("reckon desk.calculator", "Evaluate what a desk calculator could.", (("expression", "string", "What is typed in"),), "add {n} to {it} / calculate {it} plus {n}", "{it} + {n}", "int(2,900)", "result"),
+    Compute("compute_term terms.compute", "Work out a term.", (("term", "string", "The term, with + - * /"),), "divide {it} by {n} / compute {it} divided by {n}", "{it} / {n}", "int(2,30)", "value"),
+    Compute("minus numbers.minus", "Difference of two numbers.", (("left", "number", "Number on the left"), ("right", "number", "Number on the right")), "subtract {n} from {it} / calculate {it} minus {n} / reduce {it} by {n} / take {n} off {it}", "{it}|{n}", "int(1,300)", "difference"),
+    Compute("running_total cash.total", "Put amounts together.", (("amounts", "numbers", "The amounts"),), "put {it} and {n} together / give me {it} and {n} in one sum", "[{it}, {n}]", "int(2,700)", "together"),
+    Compute("span_of figures.span", "Distance between the smallest and the greatest of some figures.", (("figures", "numbers", "The figures"),), "tell me how far {it} and {n} are apart / give me the span between {it} and {n}", "[{it}, {n}]", "int(2,700)", "span"),
+    Compute("relabel notes.relabel", "Write a number with its unit.", (("quantity", "number", "The number"), ("unit", "string", "Its unit")), "write {it} with the unit pieces / relabel {it} as pieces", "{it}|pieces", "int(2,3)", "text"),
+    Compute("times_over figures.repeat", "What a figure comes to when it is there several times.", (("single", "number", "The figure"), ("count", "number", "How often it is there")), "tell me what {it} comes to {n} times over / multiply {it} by {n}", "{it}|{n}", "int(2,60)", "all"),
+    Compute("top_up funds.top_up", "Add money or goods to what is there.", (("present", "number", "What is there"), ("extra", "number", "What is added")), "top {it} up with {n} / add {n} to {it}", "{it}|{n}", "int(2,600)", "now"),
+    Compute("grow_by growth.project", "Let a value grow by a share.", (("start", "number", "Value at the beginning"), ("growth_percent", "number", "Growth in percent, e.g. 8 for 8 %")), "let {it} grow by {n} percent / project {it} with {n}% growth", "{it}|{n}", "int(1,60)", "grown"),
+    Compute("rebate shop.rebate", "Take a rebate off a price.", (("full", "number", "Price without rebate"), ("rebate_percent", "number", "Rebate in percent")), "take a rebate of {n} percent off {it} / give {it} a rebate of {n}%", "{it}|{n}", "int(2,70)", "reduced"),
+    Compute("round_off numbers.round", "Round a number off to some digits.", (("number", "number", "What is rounded"), ("digits", "number", "Digits behind the point")), "round {it} off to {n} digits / give {it} with {n} digits behind the point", "{it}|{n}", "int(1,5)", "rounded"),
+    Compute("remainder numbers.rest", "What is left when a number is divided.", (("number", "number", "What is divided"), ("by", "number", "What it is divided by")), "find the remainder of {it} divided by {n} / tell me what is left of {it} in groups of {n}", "{it}|{n}", "int(2,30)", "rest"),
+    Compute("gap_to goals.gap", "How far a figure is from a goal.", (("current", "number", "Where it stands"), ("goal", "number", "Where it should be")), "tell me how far {it} is from {n} / compare {it} with a goal of {n}", "{it}|{n}", "int(50,900)", "gap"),
+    Compute("per_unit prices.each", "Price of one piece.", (("price", "number", "Price of all"), ("pieces", "number", "How many pieces")), "tell me what one of {n} pieces costs when {it} is the price of all / break {it} down to {n} pieces", "{it}|{n}", "int(2,60)", "each"),
+    Compute("spread_over plans.spread", "Spread a figure over months.", (("total", "number", "The figure"), ("months", "number", "Over how many months")), "spread {it} over {n} months / tell me what {it} is a month over {n} months", "{it}|{n}", "int(2,36)", "monthly"),
+    Compute("ratio figures.ratio", "Ratio of two figures.", (("numerator", "number", "Upper figure"), ("denominator", "number", "Lower figure")), "give me the ratio of {it} to {n} / divide {it} by {n} / work out {it} over {n}", "{it}|{n}", "int(2,400)", "ratio"),
+    Compute("store_value notes.store", "Keep a number under a label.", (("label", "string", "What it is called"), ("number", "number", "The number")), "store {it} as total_{n} / keep {it} under the label total_{n}", "total_{n}|{it}", "int(1,90)", "stored"),
+    Compute("is_above checks.above", "Whether a figure is above a limit.", (("observed", "number", "The figure"), ("limit", "number", "The limit")), "check whether {it} is above {n} / tell me if {it} exceeds {n}", "{it}|{n}", "int(5,800)", "excess"),
 )  # fmt: skip
 
 _REQUESTS = (

@@ -28,6 +28,7 @@ from .recorded import Recorded
 from .render import Answer, PlanKind, Turn, prompt, retry_prompt, target
 from .scenes import Scene, Scenes
 from .seal import Seal
+from .tasks import written
 from .tokens import END, tokenizer
 
 #: How often each plan is trained on: most of all the one that serves by default.
@@ -82,7 +83,8 @@ def scenes_of(sources: Sources) -> Scenes:
     seal = None if sources.seal is None else Seal(sources.seal)
     intents = None if sources.intents is None else Intents(sources.intents)
     recorded = None if sources.recorded is None else Recorded(sources.recorded)
-    return Scenes(split(sources.held_out, sources.everything), seal, chat, intents, recorded)
+    tasks = written(sources.held_out)
+    return Scenes(split(sources.held_out, sources.everything), seal, chat, intents, recorded, tasks)
 
 
 def rendered(scene: Scene) -> tuple[str, str] | None:

@@ -19,6 +19,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from toolspeak.core.model import JSONObject, is_object
@@ -26,6 +27,7 @@ from toolspeak.core.model import JSONObject, is_object
 from .chain_kinds import TRAINED
 from .family import families
 from .seal import rows_of
+from .tasks import written
 
 #: So many words in a row, and it is no chance.
 _ROW = 7
@@ -146,6 +148,10 @@ class Test:
         """How much a tool is like the one of its functions that is most alike."""
         return self._likeness.best(_said(function))
 
+    def words(self, text: str) -> bool:
+        """Whether it says something in the same words."""
+        return bool(_rows(text) & self.wordings) or _foreign(text, self.asked)
+
     def asks(self, request: str) -> bool:
         """Whether it asks for something alike."""
         if _rows(request) & self.wordings:
@@ -190,7 +196,7 @@ def in_families(test: Test) -> None:
     for family in families():
         same = [name for name in family.names if bare(name) in test.names]
         said = [*family.requests, *family.misses, " ".join(family.joint or ())]
-        alike = [text for text in said if _rows(text) & test.wordings or _foreign(text, test.asked)]
+        alike = [text for text in said if test.words(text)]
         alike += [miss for miss in family.misses if miss.lower().rstrip("?.") in test.asked]
         parameters: JSONObject = {each.names[0]: {} for each in family.params.values()}
         told = [{"name": family.names[0], "description": about, "parameters": parameters} for about in family.abouts]
@@ -200,12 +206,15 @@ def in_families(test: Test) -> None:
 
 
 def in_chains(test: Test) -> None:
-    """Print the tools of tasks of several rounds that are functions of a test."""
-    for tool in TRAINED.tools():
+    """Print the tools of tasks of several rounds that are functions of a test, and the requests that it asks as well."""
+    tasks = [*written(), *written(held_out=True)]
+    for tool in chain(TRAINED.tools(), *(task.tools() for task in tasks)):
         parameters: JSONObject = {key: {} for key in tool.parameters["properties"]}
         told: JSONObject = {"name": tool.name, "description": tool.description, "parameters": parameters}
         if test.has_function(told):
             print(tool.name, f"| of several rounds | likeness {test.likeness(told):.2f}")
+    for request in (each for task in tasks for each in task.requests if test.words(each)):
+        print(request, "| of several rounds")
 
 
 def seen_by_readers() -> frozenset[str]:

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 
 from toolspeak.core.model import Message, TextPart, Tool, ToolCall, ToolChoice, ToolResult
 
+from .chain_kinds import TRAINED, Task
 from .chains import Chain
 from .compose import Composed
 from .family import GENERIC, Family, Offer, Style
@@ -47,6 +48,8 @@ _REFUSALS = (
     "That isn't something the available tools can handle.", "I'm sorry, none of my tools fits this request.",
     "I can't help with that using the tools available to me.",
 )  # fmt: skip
+#: How often a task of three rounds is one that was written by hand.
+_BY_HAND = 0.6
 #: How often one of two recorded requests comes without its own tools, how often those that are there are near to it, and of
 #: how many they are the nearest.
 _APART, _NEAR, _NEAREST_OF = 0.38, 0.6, 60
@@ -73,8 +76,10 @@ class Scenes:
         chat: list[tuple[str, str]],
         intents: Intents | None = None,
         recorded: Recorded | None = None,
+        tasks: tuple[Task, ...] = (),
     ) -> None:
         self._families = families
+        self._tasks = tasks
         self._seal = seal
         self._chat = chat
         self._intents = intents
@@ -124,11 +129,11 @@ class Scenes:
         """Turns that share their tools."""
         roll = rng.random()
         style = Style.draw(rng)
-        if roll < 0.08:
+        if roll < 0.10:
             return self._chain(rng, style, kind)
-        if roll < 0.12 and self._seal is not None:
+        if roll < 0.14 and self._seal is not None:
             return self._labelled(rng, style, kind)
-        if roll < 0.32 and self._recorded is not None:
+        if roll < 0.34 and self._recorded is not None:
             return self._as_recorded(self._recorded, rng, style, kind)
         count = rng.choices([1, 2, 3, 4, 5, 6, 8, 12, 20], [30, 14, 13, 11, 8, 7, 9, 5, 3])[0]
         golds = [self._offer(rng, style) for _ in range(min(count, rng.choice([1, 2, 3])))]
@@ -292,7 +297,8 @@ class Scenes:
         return [_scene(frame, (_user(question),), Answer((), reply), "chat")]
 
     def _chain(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
-        chain = Chain(rng, style)
+        by_hand = bool(self._tasks) and rng.random() < _BY_HAND
+        chain = Chain(rng, style, rng.choice(self._tasks) if by_hand else TRAINED.task(rng))
         others = self._distractors([], rng.choice([0, 1, 2, 4, 6]), rng, style)
         tools = [
             *chain.tools,
@@ -300,7 +306,8 @@ class Scenes:
         ]
         rng.shuffle(tools)
         frame = self._frame(rng, tools, ToolChoice(), kind)
-        return [_scene(frame, each.messages, each.answer, "chain") for each in [*chain.rounds(rng), *chain.rounds(rng)]]
+        what = "task" if by_hand else "chain"
+        return [_scene(frame, each.messages, each.answer, what) for each in [*chain.rounds(rng), *chain.rounds(rng)]]
 
     def _labelled(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
         """Requests of Seal-Tools as they were written, each with its own tools among others."""

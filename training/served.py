@@ -63,7 +63,7 @@ async def _seal_case(client: AsyncClient, each: Labelled, tools: list[Tool]) -> 
 async def _task(client: AsyncClient, seed: int, kinds: Kinds) -> Outcome:
     """One task of three rounds: every round must be right."""
     rng = random.Random(seed)
-    chain = Chain(rng, Style(), kinds)
+    chain = Chain(rng, Style(), kinds.task(rng))
     rounds = chain.rounds(rng)
     messages = list(rounds[0].messages)
     made: list[ToolCall] = []
@@ -71,7 +71,7 @@ async def _task(client: AsyncClient, seed: int, kinds: Kinds) -> Outcome:
         reply = await client.chat(messages, list(chain.tools), **_OPTIONS)  # type: ignore[arg-type]
         made += reply.calls
         if number == len(rounds) - 1:
-            return Outcome([not reply.calls and _number_in(wanted.answer.text, reply.text)], made)
+            return Outcome([not reply.calls and wanted.result in reply.text.replace(",", "")], made)
         right = wanted.answer.calls[0]
         if len(reply.calls) != 1 or reply.calls[0].name != right.name or not _close(reply.calls[0], right):
             break
@@ -90,11 +90,6 @@ def _close(one: ToolCall, other: ToolCall) -> bool:
         for each in (one, other)
     ]
     return same(squeezed[0], squeezed[1])
-
-
-def _number_in(right: str, said: str) -> bool:
-    number = right.rstrip(".").split()[-1]
-    return number in said.replace(",", "")
 
 
 class _Kept:

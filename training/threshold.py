@@ -4,10 +4,11 @@
 
 Asked are requests that were never trained on: recorded ones with their own tools, and each with the one tool of another
 that has most words in common with it but does something else; families that were held out, and their near misses. Random
-tools are no test for a model that has learned to decline them. One token is asked for, of the engine that serves, so a case takes
-no longer than its prompt. The rule: the most decided right, where a call that nobody asked for counts twice.
+tools are no test for a model that has learned to decline them. One token is asked for, of the engine that serves or with `--device cuda` of
+the model in PyTorch, so a case takes no longer than its prompt. The rule: the most decided right, where each set counts as much as any
+other, and a call that nobody asked for twice.
 
-Above: nothing. Below: `dataset`, `recorded`.
+Above: nothing. Below: `dataset`, `recorded`, `model`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from urllib.request import Request, urlopen
 
 from toolspeak.cli.config import loaded
 from toolspeak.core.model import JSONObject
-from toolspeak.upstreams.embedded.upstream import EmbeddedUpstream, recipe_for, weights_of
+from toolspeak.upstreams.embedded.upstream import ADAPTER, EmbeddedUpstream, recipe_for, weights_of
 
 from .recorded import Record, Recorded
 from .render import Turn, prompt
@@ -53,10 +54,13 @@ class Margin(NamedTuple):
 
 
 def shares(margins: list[Margin], bias: float) -> tuple[float, float]:
-    """Of the requests that take a call and of the others: what share is decided right."""
-    right = Counter((each.set in _CALLING) for each in margins if each.is_right(bias))
-    count = Counter((each.set in _CALLING) for each in margins)
-    return right[True] / max(1, count[True]), right[False] / max(1, count[False])
+    """Of the sets that take a call and of the others: what share is decided right."""
+    right = Counter(each.set for each in margins if each.is_right(bias))
+    count = Counter(each.set for each in margins)
+    calls, nones = (
+        [right[set_] / count[set_] for set_ in count if (set_ in _CALLING) == calling] for calling in (True, False)
+    )
+    return sum(calls) / max(1, len(calls)), sum(nones) / max(1, len(nones))
 
 
 def score(calls: float, nones: float) -> float:
@@ -92,31 +96,68 @@ def _turn(record: Record, rng: random.Random) -> Turn:
     return scene.turn
 
 
-async def measured(asked: list[tuple[str, Turn]], weights: Path, adapter: str) -> list[Margin]:
-    """How much likelier a call is than none in each; `weights` only tell the tokens, asked are those that serve."""
+class Point(NamedTuple):
+    """Where the model decides: the set, what it has read, and the tokens by which it begins a call or ends the list."""
+
+    set: str
+    ids: list[int]
+    call: int
+    none: int
+
+
+def points(asked: list[tuple[str, Turn]], weights: Path) -> list[Point]:
+    """Where each of them is decided."""
     # Here, since it needs more than tests of the rest have.
     from .tokens import tokenizer
 
-    coder, recipe, config = tokenizer(weights), recipe_for("", adapter), loaded()
-    upstream = EmbeddedUpstream(recipe, lambda: weights_of(recipe, config.cache_folder, config.environment()))
-    found: list[Margin] = []
-    service = await upstream.start()
-    url = service.base_url.removesuffix("/v1") + "/completion"
-    headers = {"Authorization": f"Bearer {recipe.key}", "Content-Type": "application/json"}
+    coder, found = tokenizer(weights), list[Point]()
     for set_, turn in asked:
         text, nonce, _ = prompt(turn)
         begun = text + (f'{{"nonce":"{nonce}","calls":[' if nonce else '{"calls":[')
         call, none = (coder.encode(begun + rest, add_special_tokens=False).ids for rest in ('{"name":"', '],"reply":"'))
         at = next(at for at, (one, other) in enumerate(zip(call, none, strict=False)) if one != other)
-        body: JSONObject = {"prompt": call[:at], "n_predict": 1, "n_probs": _TOLD, "temperature": 0}
+        found.append(Point(set_, call[:at], call[at], none[at]))
+    return found
+
+
+async def as_served(asked: list[Point], adapter: str) -> list[Margin]:
+    """How much likelier a call is than none in each, of the engine and the weights that serve."""
+    recipe, config = recipe_for("", adapter), loaded()
+    upstream = EmbeddedUpstream(recipe, lambda: weights_of(recipe, config.cache_folder, config.environment()))
+    found: list[Margin] = []
+    service = await upstream.start()
+    url = service.base_url.removesuffix("/v1") + "/completion"
+    headers = {"Authorization": f"Bearer {recipe.key}", "Content-Type": "application/json"}
+    for point in asked:
+        body: JSONObject = {"prompt": point.ids, "n_predict": 1, "n_probs": _TOLD, "temperature": 0}
         answer = await asyncio.to_thread(urlopen, Request(url, json.dumps(body).encode(), headers))
         told = json.load(answer)["completion_probabilities"][0]["top_logprobs"]
         likely = {each["id"]: each["logprob"] for each in told}
         least = min(likely.values())
-        found.append(Margin(set_, likely.get(call[at], least) - likely.get(none[at], least)))
+        found.append(Margin(point.set, likely.get(point.call, least) - likely.get(point.none, least)))
         if len(found) % _TOLD_EVERY == 0:
             print(f"{len(found)} of {len(asked)}", file=sys.stderr)
     await upstream.close()
+    return found
+
+
+def in_torch(asked: list[Point], weights: Path, adapter: Path, device: str) -> list[Margin]:
+    """The same of the model in PyTorch: thousands in a minute on a GPU."""
+    import torch
+    from torch.nn.functional import scaled_dot_product_attention as attention
+
+    from .model import Model, load
+    from .train import restored
+
+    matrices = load(weights, device, torch.bfloat16 if device == "cuda" else torch.float32)
+    model, changed, found = Model(matrices), restored(matrices, adapter), list[Margin]()
+    with torch.no_grad():
+        for point in asked:
+            ids = torch.tensor([point.ids], device=device)
+            places = torch.arange(len(point.ids), device=device)[None]
+            seen = model.hidden(ids, places, lambda q, k, v: attention(q, k, v, is_causal=True), changed)
+            logits = model.logits(seen[0, -1])
+            found.append(Margin(point.set, float(logits[point.call] - logits[point.none])))
     return found
 
 
@@ -126,6 +167,7 @@ def main() -> None:
     parser.add_argument("--weights", required=True, type=Path, help="the GGUF file of the base model")
     parser.add_argument("--recorded", required=True, type=Path, help="a folder of recorded requests")
     parser.add_argument("--adapter", default="", help="a GGUF file; by default the one that comes along")
+    parser.add_argument("--device", default="", help="ask the model in PyTorch there, e.g. cuda, and not the engine")
     parser.add_argument("--count", type=int, default=160, help="requests of a set")
     given = parser.parse_args()
     # Here, since it needs numpy and help does not.
@@ -133,7 +175,12 @@ def main() -> None:
 
     families = scenes_of(Sources(given.weights, None, held_out=True))
     asked = turns(Recorded(given.recorded, held_out=True), families, given.count, random.Random(17))
-    margins = asyncio.run(measured(asked, given.weights, given.adapter))
+    where = points(asked, given.weights)
+    margins = (
+        in_torch(where, given.weights, Path(given.adapter or ADAPTER), given.device)
+        if given.device
+        else asyncio.run(as_served(where, given.adapter))
+    )
     for bias in BIASES:
         calls, nones = shares(margins, bias)
         print(f"{bias:5} calls {calls:6.1%} none {nones:6.1%} score {score(calls, nones):6.2%}")

@@ -1,4 +1,4 @@
-"""Tasks of three rounds of which nothing was trained on: neither a tool, nor its parameters, nor a sentence.
+"""Tasks of three rounds of which nothing was trained on: neither a tool nor a sentence. (Names of parameters such as `amount` are anybody's.)
 
 Somebody wrote them who had not seen the training. They show whether anybody's own tools are looked up and computed with, which the
 tasks of `chain_kinds` cannot. Nothing here may be used to train, and nothing be chosen by it. Above: `served`. Below:
@@ -33,20 +33,20 @@ UNSEEN = Kinds(
         Lookup("queue_length support.pending_tickets", "Support tickets from a customer that nobody has answered yet.", "customer account", "company", "Customer's company name", "the number of unanswered tickets from {v}", "pending", 2, 340, 0),
     ),
     (
-        Compute("percent_of math.percentage", "Takes a percentage of an amount.", (("amount", "number", "Amount that counts as one hundred percent"), ("percent", "number", "Percentage to take")), "figure out {n} percent of it", "{v}|{n}", "int(2,95)", "part"),
-        Compute("split_evenly share.divide", "Divides a quantity into equal shares.", (("quantity", "number", "What is to be divided"), ("shares", "number", "Number of equal shares")), "divide that into {n} equal parts", "{v}|{n}", "int(2,24)", "per_share"),
-        Compute("mean_of stats.mean", "Arithmetic mean of a list of values.", (("values", "numbers", "Values to average"),), "take the average of that and {n}", "[{v}, {n}]", "int(5,900)", "mean"),
-        Compute("evaluate_formula calc.eval", "Evaluates an arithmetic formula.", (("formula", "string", "Formula with + - * / and parentheses"),), "multiply the number by {n}", "{v} * {n}", "int(3,60)", "value"),
-        Compute("gap_to_target goals.difference", "Difference between an actual figure and a target figure.", (("actual", "number", "Figure reached"), ("target", "number", "Figure aimed at")), "see how far it is from a target of {n}", "{v}|{n}", "int(50,5000)", "gap"),
-        Compute("add_up ledger.sum", "Adds all entries of a list.", (("entries", "numbers", "Entries to add"),), "add {n} to it", "[{v}, {n}]", "int(4,750)", "sum"),
-        Compute("adjust_by_percent planning.adjust", "Raises or lowers a figure by a percentage.", (("figure", "number", "Starting figure"), ("rate", "number", "Change in percent"), ("direction", "string", "up or down")), "work out what it would be after going up {n} percent", "{v}|{n}|up", "int(3,60)", "adjusted"),
-        Compute("run_expression sheet.cell_value", "Computes an expression the way a spreadsheet cell would.", (("expression", "string", "Expression to compute"),), "subtract {n} from that", "{v} - {n}", "int(1,400)", "answer"),
-        Compute("percent_change trend.compare", "Change from an old reading to a new one, in percent.", (("new_reading", "number", "Reading of now"), ("old_reading", "number", "Earlier reading")), "tell how many percent it changed, given that it was {n} last time", "{v}|{n}", "int(10,3000)", "change_pct"),
-        Compute("round_to_step numbers.snap", "Rounds a number to the nearest multiple of a step.", (("number", "number", "Number to round"), ("step", "number", "Multiple to round to")), "round it to the nearest multiple of {n}", "{v}|{n}", "int(2,50)", "rounded"),
-        Compute("ratio_between compare_ratio", "Ratio of the first number to the second.", (("numerator", "number", "Number on top"), ("denominator", "number", "Number at the bottom")), "get the ratio of that to {n}", "{v}|{n}", "int(3,1200)", "ratio"),
-        Compute("largest_of stats.max", "Picks the largest number of a list.", (("numbers", "numbers", "Numbers to compare"),), "find out which is larger, that or {n}", "[{v}, {n}]", "int(20,2500)", "largest"),
-        Compute("project_growth forecast.after_periods", "Projects a figure that doubles every period.", (("start", "number", "Figure at the start"), ("periods", "number", "Number of periods to go")), "project it forward {n} periods, assuming it doubles each time", "{v}|{n}", "int(2,9)", "projected"),
-        Compute("deviation_from_mean stats.deviation", "How far an observation is from a reference mean.", (("observation", "number", "Observed value"), ("reference", "number", "Mean to compare with")), "calculate its deviation from a mean of {n}", "{v}|{n}", "int(10,1500)", "deviation"),
+        Compute("percent_of math.percentage", "Takes a percentage of an amount.", (("amount", "number", "Amount that counts as one hundred percent"), ("percent", "number", "Percentage to take")), "figure out {n} percent of it", "{it}|{n}", "int(2,95)", "part"),
+        Compute("split_evenly share.divide", "Divides a quantity into equal shares.", (("quantity", "number", "What is to be divided"), ("shares", "number", "Number of equal shares")), "divide that into {n} equal parts", "{it}|{n}", "int(2,24)", "per_share"),
+        Compute("mean_of stats.mean", "Arithmetic mean of a list of values.", (("values", "numbers", "Values to average"),), "take the average of that and {n}", "[{it}, {n}]", "int(5,900)", "mean"),
+        Compute("evaluate_formula calc.eval", "Evaluates an arithmetic formula.", (("formula", "string", "Formula with + - * / and parentheses"),), "multiply the number by {n}", "{it} * {n}", "int(3,60)", "value"),
+        Compute("gap_to_target goals.difference", "Difference between an actual figure and a target figure.", (("actual", "number", "Figure reached"), ("target", "number", "Figure aimed at")), "see how far it is from a target of {n}", "{it}|{n}", "int(50,5000)", "gap"),
+        Compute("add_up ledger.sum", "Adds all entries of a list.", (("entries", "numbers", "Entries to add"),), "add {n} to it", "[{it}, {n}]", "int(4,750)", "sum"),
+        Compute("adjust_by_percent planning.adjust", "Raises or lowers a figure by a percentage.", (("figure", "number", "Starting figure"), ("rate", "number", "Change in percent"), ("direction", "string", "up or down")), "work out what it would be after going up {n} percent", "{it}|{n}|up", "int(3,60)", "adjusted"),
+        Compute("run_expression sheet.cell_value", "Computes an expression the way a spreadsheet cell would.", (("expression", "string", "Expression to compute"),), "subtract {n} from that", "{it} - {n}", "int(1,400)", "answer"),
+        Compute("percent_change trend.compare", "Change from an old reading to a new one, in percent.", (("new_reading", "number", "Reading of now"), ("old_reading", "number", "Earlier reading")), "tell how many percent it changed, given that it was {n} last time", "{it}|{n}", "int(10,3000)", "change_pct"),
+        Compute("round_to_step numbers.snap", "Rounds a number to the nearest multiple of a step.", (("number", "number", "Number to round"), ("step", "number", "Multiple to round to")), "round it to the nearest multiple of {n}", "{it}|{n}", "int(2,50)", "rounded"),
+        Compute("ratio_between compare_ratio", "Ratio of the first number to the second.", (("numerator", "number", "Number on top"), ("denominator", "number", "Number at the bottom")), "get the ratio of that to {n}", "{it}|{n}", "int(3,1200)", "ratio"),
+        Compute("largest_of stats.max", "Picks the largest number of a list.", (("numbers", "numbers", "Numbers to compare"),), "find out which is larger, that or {n}", "[{it}, {n}]", "int(20,2500)", "largest"),
+        Compute("project_growth forecast.after_periods", "Projects a figure that doubles every period.", (("start", "number", "Figure at the start"), ("periods", "number", "Number of periods to go")), "project it forward {n} periods, assuming it doubles each time", "{it}|{n}", "int(2,9)", "projected"),
+        Compute("deviation_from_mean stats.deviation", "How far an observation is from a reference mean.", (("observation", "number", "Observed value"), ("reference", "number", "Mean to compare with")), "calculate its deviation from a mean of {n}", "{it}|{n}", "int(10,1500)", "deviation"),
     ),
     (
         "Could you look up {0} and {1}?",

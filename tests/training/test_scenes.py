@@ -10,6 +10,7 @@ import pytest
 
 from toolspeak.core.model import ToolCall
 from toolspeak.core.schema import ArgumentSchema
+from training.chain_kinds import TRAINED
 from training.chains import Chain
 from training.compose import Composed
 from training.family import Style, families
@@ -85,7 +86,7 @@ def test_a_scene_is_asked_by_the_engine_and_answered_in_its_form(plan: str):
 
 def test_a_chain_ends_in_an_answer_from_its_last_result():
     rng = random.Random(1)
-    rounds = Chain(rng, Style()).rounds(rng)
+    rounds = Chain(rng, Style(), TRAINED.task(rng)).rounds(rng)
     assert [bool(each.answer.calls) for each in rounds] == [True, True, False]
     assert target("envelope", Answer((), "It is 4."), "abc") == '{"nonce":"abc","calls":[],"reply":"It is 4."}'
 

@@ -14,13 +14,14 @@ from training.chains import Chain
 from training.family import Style
 from training.unseen import UNSEEN
 
-FAMILIES = Path(__file__).parents[2] / "training" / "families"
+TRAINING = Path(__file__).parents[2] / "training"
+TEXTS = sorted([*(TRAINING / "families").iterdir(), *(TRAINING / "tasks").iterdir()])
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_the_calls_of_a_task_fit_its_tools_and_its_answer_ends_it(seed: int):
     rng = random.Random(seed)
-    chain = Chain(rng, Style(), UNSEEN)
+    chain = Chain(rng, Style(), UNSEEN.task(rng))
     *calling, last = chain.rounds(rng)
     for tool, each in zip(chain.tools, calling, strict=True):
         (call,) = each.answer.calls
@@ -30,7 +31,7 @@ def test_the_calls_of_a_task_fit_its_tools_and_its_answer_ends_it(seed: int):
 
 
 def test_neither_a_name_nor_a_description_nor_a_sentence_is_trained_on():
-    trained = "\n".join(path.read_text(encoding="utf-8") for path in sorted(FAMILIES.iterdir()))
+    trained = "\n".join(path.read_text(encoding="utf-8") for path in TEXTS)
     for unseen, seen in ((UNSEEN.lookups, TRAINED.lookups), (UNSEEN.computes, TRAINED.computes)):
         for kind in unseen:
             assert not set(kind.names.split()) & {name for other in seen for name in other.names.split()}

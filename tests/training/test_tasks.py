@@ -1,0 +1,68 @@
+"""Tasks that were written by hand: each can be asked for, served and answered."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+
+from toolspeak.core.schema import ArgumentSchema
+from training.chain_kinds import Task
+from training.chains import Chain
+from training.family import Style
+from training.tasks import read, written
+from training.values import kind
+
+TASKS = (*written(), *written(held_out=True))
+SLOT = re.compile(r"\{[^}]*\}")
+ONE = """
+lookup berth_fee harbour.fee_of_berth | What a berth costs a night.
+by berth berth_no | pick(A1;B2) | Number of the berth
+gives fee 12 80 2
+compute stay_price | Price of a stay.
+with nights integer {n} | How many nights
+with fee number {it} | Fee of one night
+gives total
+n int(2,14)
+> How much are {n} nights at berth {id}?
+= They cost {r} euros.
+"""
+
+
+def test_a_task_is_read_as_it_is_written():
+    (task,) = read(ONE)
+    assert task.look.names == "berth_fee harbour.fee_of_berth"
+    assert task.calc.params == (
+        ("nights", "integer", "How many nights"),
+        ("fee", "number", "Fee of one night"),
+    )
+    assert task.calc.formula == "{n}|{it}"
+    assert kind(task.look.spec).draw(random.Random(1)).value in ("A1", "B2")
+    assert [tool.name for tool in task.tools()] == ["berth_fee", "harbour.fee_of_berth", "stay_price"]
+
+
+def test_what_is_no_task_is_told_by_its_first_line():
+    with pytest.raises(ValueError, match="no task: lookup berth_fee"):
+        read(ONE.replace("gives total\n", ""))
+
+
+def test_some_are_held_out_and_none_is_on_both_sides():
+    assert written() and written(held_out=True)
+    assert not set(written()) & set(written(held_out=True))
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.look.names.split()[0])
+def test_every_task_can_be_asked_for_and_its_calls_fit_its_tools(task: Task):
+    slots = ["{id}", "{n}"] if task.calc.spec else ["{id}"]
+    assert all(sorted(SLOT.findall(request)) == slots for request in task.requests)
+    assert all("{r}" in answer for answer in task.answers)
+    rng = random.Random(3)
+    for _ in range(4):
+        chain = Chain(rng, Style(), task)
+        *calling, last = chain.rounds(rng)
+        for tool, each in zip(chain.tools, calling, strict=True):
+            (call,) = each.answer.calls
+            assert ArgumentSchema.of(tool.parameters).problems(call.arguments) == ()
+        assert last.result in last.answer.text
+        assert not SLOT.search(calling[0].messages[0].text + last.answer.text)
