@@ -2,8 +2,8 @@
 
     python -m training.served --adapter adapter.gguf --seal seal-tools
 
-Three sets: tasks of three rounds (look up, compute, answer) with tools of which nothing was trained on; such tasks as the training
-draws them, with values of their own; and requests of Seal-Tools `test_out_domain` that take one call, whose tool was never
+Four sets: tasks of three rounds (look up, compute, answer) with tools of which nothing was trained on, put together and as people
+ask; such tasks as the training draws them, with values of their own; and requests of Seal-Tools `test_out_domain` that take one call, whose tool was never
 trained on, among eight; most of the others were. None is for choosing between adapters. With `--out FILE` every case is kept
 as soon as it ends, and the same command goes on. `--part 2/16` takes one case in sixteen, so that as many processes share the
 work; each has a file of its own, and `cat` joins them.
@@ -16,6 +16,7 @@ import argparse
 import asyncio
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,18 +25,24 @@ from toolspeak.cli.config import loaded
 from toolspeak.core.model import Message, TextPart, Tool, ToolCall, ToolResult
 from toolspeak.evaluation.statistics import wilson
 
-from .chain_kinds import TRAINED, Kinds
+from .chain_kinds import TRAINED, Task
 from .chains import Chain
 from .compare import same
 from .family import Style
 from .seal import Labelled, Seal
-from .unseen import UNSEEN
+from .unseen import ASKED, UNSEEN
 
 _TOOLS = 8
-_TASKS = {"unseen": UNSEEN, "task": TRAINED}
+#: The tasks of three rounds, by set and number.
+_TASKS: dict[str, Callable[[random.Random, int], Task]] = {
+    "unseen": lambda rng, _: UNSEEN.task(rng),
+    "asked": lambda _, at: ASKED[at % len(ASKED)],
+    "task": lambda rng, _: TRAINED.task(rng),
+}
 #: What is told: a kind of case, and which of its outcomes.
 _TOLD = (
     ("unseen", 0, "tasks of three rounds with tools never seen"),
+    ("asked", 0, "tasks of three rounds with tools never seen, worded freely"),
     ("task", 0, "tasks of three rounds as they were trained"),
     ("seal", 0, "Seal-Tools out of domain, one call, 8 tools: name"),
     ("seal", 1, "Seal-Tools out of domain, one call, 8 tools: all but case, spaces and full stops"),
@@ -60,10 +67,10 @@ async def _seal_case(client: AsyncClient, each: Labelled, tools: list[Tool]) -> 
     return Outcome([named, named and same(made, right.arguments), named and made == right.arguments], list(reply.calls))
 
 
-async def _task(client: AsyncClient, seed: int, kinds: Kinds) -> Outcome:
+async def _task(client: AsyncClient, what: str, at: int) -> Outcome:
     """One task of three rounds: every round must be right."""
-    rng = random.Random(seed)
-    chain = Chain(rng, Style(), kinds.task(rng))
+    rng = random.Random(1_000_000 + at)
+    chain = Chain(rng, Style(), _TASKS[what](rng, at))
     rounds = chain.rounds(rng)
     messages = list(rounds[0].messages)
     made: list[ToolCall] = []
@@ -144,7 +151,7 @@ async def _measure(asked: argparse.Namespace) -> None:
 
         async def task(what: str, at: int) -> None:
             async with gate:
-                kept.add(f"{what} {at}", await _task(client, 1_000_000 + at, _TASKS[what]))
+                kept.add(f"{what} {at}", await _task(client, what, at))
 
         async def request(at: int) -> None:
             async with gate:

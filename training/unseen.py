@@ -1,15 +1,20 @@
 """Tasks of three rounds of which nothing was trained on: neither a tool nor a sentence. (Names of parameters such as `amount` are anybody's.)
 
-Somebody wrote them who had not seen the training. They show whether anybody's own tools are looked up and computed with, which the
+Two who had not seen the training wrote them: `UNSEEN` is put together from parts, the tasks of `unseen.txt` (`ASKED`) are worded freely. They show whether anybody's own tools are looked up and computed with, which the
 tasks of `chain_kinds` cannot. Nothing here may be used to train, and nothing be chosen by it. Above: `served`. Below:
-`chain_kinds`.
+`chain_kinds`, `tasks`.
 """
 
 from __future__ import annotations
 
-from .chain_kinds import Compute, Kinds, Lookup
+from pathlib import Path
 
-__all__ = ["UNSEEN"]
+from .chain_kinds import Compute, Kinds, Lookup
+from .tasks import read
+
+__all__ = ["ASKED", "UNSEEN"]
+
+ASKED = tuple(read(Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")))
 
 UNSEEN = Kinds(
     (
