@@ -23,9 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.request import Request, urlopen
 
-from toolspeak.cli.config import loaded
 from toolspeak.core.model import JSONObject
-from toolspeak.upstreams.embedded.upstream import ADAPTER, EmbeddedUpstream, recipe_for, weights_of
 
 from .recorded import Record, Recorded
 from .render import Turn, prompt
@@ -122,6 +120,10 @@ def points(asked: list[tuple[str, Turn]], weights: Path) -> list[Point]:
 
 async def as_served(asked: list[Point], adapter: str) -> list[Margin]:
     """How much likelier a call is than none in each, of the engine and the weights that serve."""
+    # Here, since a machine that trains has no need of what serves.
+    from toolspeak.cli.config import loaded
+    from toolspeak.upstreams.embedded.upstream import EmbeddedUpstream, recipe_for, weights_of
+
     recipe, config = recipe_for("", adapter), loaded()
     upstream = EmbeddedUpstream(recipe, lambda: weights_of(recipe, config.cache_folder, config.environment()))
     found: list[Margin] = []
@@ -170,6 +172,8 @@ def main() -> None:
     parser.add_argument("--device", default="", help="ask the model in PyTorch there, e.g. cuda, and not the engine")
     parser.add_argument("--count", type=int, default=160, help="requests of a set")
     given = parser.parse_args()
+    if given.device and not given.adapter:
+        parser.error("--device needs --adapter: in PyTorch none comes along")
     # Here, since it needs numpy and help does not.
     from .dataset import Sources, scenes_of
 
@@ -177,7 +181,7 @@ def main() -> None:
     asked = turns(Recorded(given.recorded, held_out=True), families, given.count, random.Random(17))
     where = points(asked, given.weights)
     margins = (
-        in_torch(where, given.weights, Path(given.adapter or ADAPTER), given.device)
+        in_torch(where, given.weights, Path(given.adapter), given.device)
         if given.device
         else asyncio.run(as_served(where, given.adapter))
     )
