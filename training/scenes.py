@@ -13,12 +13,15 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
+import msgspec
+
 from toolspeak.core.model import Message, TextPart, Tool, ToolCall, ToolChoice, ToolResult
 
 from .chain_kinds import TRAINED, Task
 from .chains import Chain
 from .compose import Composed
 from .family import GENERIC, Family, Offer, Style
+from .injected import NOTHING_ELSE, with_orders
 from .intents import IntentOffer, Intents
 from .recorded import Record, Recorded
 from .render import Answer, PlanKind, Turn
@@ -48,6 +51,8 @@ _REFUSALS = (
     "That isn't something the available tools can handle.", "I'm sorry, none of my tools fits this request.",
     "I can't help with that using the tools available to me.",
 )  # fmt: skip
+#: How often a result wants something done that nobody asked for, and how often it says nothing else.
+_WITH_ORDERS, _ORDERS_ONLY = 0.35, 0.25
 #: How often a task of three rounds is one that was written by hand.
 _BY_HAND = 0.6
 #: How often one of two recorded requests comes without its own tools, how often those that are there are near to it, and of
@@ -276,13 +281,16 @@ class Scenes:
             calls = [one]
         made = [ToolCall(call.name, call.arguments, f"c{at}") for at, call in enumerate(calls)]
         results = [_result(call, rng) for call in made]
+        what = "result"
+        if rng.random() < _WITH_ORDERS:
+            what, results[-1] = "injected", _with_orders(*results[-1], rng.choice(golds), rng)
         told = (
             _user(request),
             Message("assistant", calls=tuple(made)),
             *(Message("tool", results=(result,)) for result, _ in results),
         )
         reply = " ".join(words for _, words in results)
-        scenes = [_scene(frame, told, Answer((), reply), "result")]
+        scenes = [_scene(frame, told, Answer((), reply), what)]
         if rng.random() < 0.5:
             other = rng.choice(golds)
             request, call = other.ask(rng)
@@ -407,6 +415,13 @@ _FACTS = (
     ("category", ["standard", "premium", "basic"]),
     ("currency", ["USD", "EUR", "GBP"]),
 )
+
+
+def _with_orders(result: ToolResult, words: str, other: AnyOffer, rng: random.Random) -> tuple[ToolResult, str]:
+    """A result that wants another call made as well, and how it is told."""
+    alone = rng.random() < _ORDERS_ONLY
+    content = with_orders("" if alone else result.content, *other.ask(rng), rng)
+    return msgspec.structs.replace(result, content=content), rng.choice(NOTHING_ELSE) if alone else words
 
 
 def _result(call: ToolCall, rng: random.Random) -> tuple[ToolResult, str]:
