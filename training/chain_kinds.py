@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from toolspeak.core.model import JSONObject, Tool
@@ -42,6 +43,10 @@ class Lookup(NamedTuple):
         """It, with one of its names and one of its parameter's."""
         return _tool(name, self.about, ((param, "string", self.told),))
 
+    def tools(self) -> Iterator[Tool]:
+        """It, once with each of its names."""
+        return (self.tool(name, self.param.split()[0]) for name in self.names.split())
+
 
 class Compute(NamedTuple):
     """A tool that computes with a number, and how it is asked for."""
@@ -61,6 +66,10 @@ class Compute(NamedTuple):
         """It, with one of its names."""
         return _tool(name, self.about, self.params)
 
+    def tools(self) -> Iterator[Tool]:
+        """It, once with each of its names."""
+        return map(self.tool, self.names.split())
+
 
 def _tool(name: str, about: str, params: tuple[tuple[str, str, str], ...]) -> Tool:
     properties = {key: {**_TYPES[type_], "description": told} for key, type_, told in params}
@@ -79,8 +88,7 @@ class Task(NamedTuple):
 
     def tools(self) -> Iterator[Tool]:
         """Both, once with each of their names."""
-        yield from (self.look.tool(name, self.look.param.split()[0]) for name in self.look.names.split())
-        yield from map(self.calc.tool, self.calc.names.split())
+        return chain(self.look.tools(), self.calc.tools())
 
 
 #: What was found, in the words of who asks for more.
@@ -102,10 +110,7 @@ class Kinds(NamedTuple):
 
     def tools(self) -> Iterator[Tool]:
         """Every tool, once with each of its names."""
-        for look in self.lookups:
-            yield from (look.tool(name, look.param.split()[0]) for name in look.names.split())
-        for calc in self.computes:
-            yield from map(calc.tool, calc.names.split())
+        return chain.from_iterable(each.tools() for each in (*self.lookups, *self.computes))
 
     def task(self, rng: random.Random) -> Task:
         """One of them with another."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import multiprocessing
 import random
-import zlib
 from collections.abc import Iterator, Sequence
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 from toolspeak.core.model import ToolCall
 
 from .family import Family, families
+from .held_out import is_held_out
 from .intents import Intents
 from .recorded import Recorded
 from .render import Answer, PlanKind, Turn, prompt, retry_prompt, target
@@ -72,7 +72,7 @@ def split(held_out: bool, everything: bool = False) -> list[Family]:
     found = families()
     if everything:
         return found
-    return [family for family in found if (zlib.crc32(family.key.encode()) % HELD_OUT == 0) == held_out]
+    return [family for family in found if is_held_out(family.key, HELD_OUT) == held_out]
 
 
 def scenes_of(sources: Sources) -> Scenes:

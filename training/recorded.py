@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import random
 import re
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +20,7 @@ from toolspeak.core.schema import ArgumentSchema
 from toolspeak.errors import SchemaError
 
 from .family import Style
+from .held_out import is_held_out
 from .seal import TYPES, rows_of, stands_in, typed
 
 #: Of so many requests one is held out.
@@ -67,9 +67,7 @@ class Recorded:
         found = {record.request: record for path in sorted(folder.glob("*.jsonl")) for record in _records(path)}
         if not found:  # a folder that was mistaken for another would be missed only in what was learned
             raise SystemExit(f"{folder} holds no *.jsonl with a request that can be used")
-        chosen = [
-            record for record in found.values() if (zlib.crc32(record.request.encode()) % HELD_OUT == 0) == held_out
-        ]
+        chosen = [record for record in found.values() if is_held_out(record.request, HELD_OUT) == held_out]
         self.calling = [record for record in chosen if record.calls]
         self.declining = [record for record in chosen if not record.calls]
         self._by_tool = _by_tool(self.calling)

@@ -3,10 +3,10 @@
     python -m training.served --adapter adapter.gguf --seal seal-tools
 
 Four sets: tasks of three rounds (look up, compute, answer) with tools of which nothing was trained on, put together and as people
-ask; such tasks as the training draws them, with values of their own; and requests of Seal-Tools `test_out_domain` that take one call, whose tool was never
-trained on, among eight; most of the others were. None is for choosing between adapters. With `--out FILE` every case is kept
-as soon as it ends, and the same command goes on. `--part 2/16` takes one case in sixteen, so that as many processes share the
-work; each has a file of its own, and `cat` joins them.
+ask; such tasks as the training draws them, with values of their own; and requests of Seal-Tools `test_out_domain` that take one
+call, whose tool was never trained on, among eight; most of the others were. None is for choosing between adapters. With `--out FILE`
+every case is kept as soon as it ends, and the same command goes on. `--part 2/16` takes one case in sixteen, so that as many
+processes share the work; each has a file of its own, and `cat` joins them.
 Above: nothing. Below: toolspeak's client, `seal`, `chains`, `unseen`.
 """
 

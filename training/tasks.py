@@ -6,16 +6,16 @@ description` for each parameter and `gives key` the one that computes with it, w
 user tells, drawn as `n kind` says. Lines with `>` are requests, `{id}` in them is what is looked up; lines with `=` are answers with
 the result `{r}`.
 
-Above: `scenes`, `overlap`. Below: `chain_kinds`.
+Above: `scenes`, `overlap`. Below: `chain_kinds`, `held_out`.
 """
 
 from __future__ import annotations
 
-import zlib
 from functools import cache
 from pathlib import Path
 
 from .chain_kinds import Compute, Lookup, Task
+from .held_out import is_held_out
 
 __all__ = ["read", "written"]
 
@@ -31,7 +31,7 @@ def _all() -> tuple[Task, ...]:
 
 def written(held_out: bool = False) -> tuple[Task, ...]:
     """Those that are trained on, or the others."""
-    return tuple(task for task in _all() if (zlib.crc32(task.look.names.encode()) % _HELD_OUT == 0) == held_out)
+    return tuple(task for task in _all() if is_held_out(task.look.names, _HELD_OUT) == held_out)
 
 
 def read(text: str) -> list[Task]:
