@@ -70,6 +70,12 @@ class Compute(NamedTuple):
         """It, once with each of its names."""
         return map(self.tool, self.names.split())
 
+    def shuffled(self, rng: random.Random) -> Compute:
+        """It, with its parameters in another order: where one stands says nothing about what belongs there."""
+        both = list(zip(self.params, self.formula.split("|"), strict=True))
+        rng.shuffle(both)
+        return self._replace(params=tuple(param for param, _ in both), formula="|".join(value for _, value in both))
+
 
 def _tool(name: str, about: str, params: tuple[tuple[str, str, str], ...]) -> Tool:
     properties = {key: {**_TYPES[type_], "description": told} for key, type_, told in params}

@@ -31,7 +31,7 @@ class Chain:
     """The tools of a task, and its three rounds."""
 
     def __init__(self, rng: random.Random, style: Style, task: Task) -> None:
-        self._task = task
+        self._task = task = task._replace(calc=task.calc.shuffled(rng))
         self._param = rng.choice(task.look.param.split())
         first = task.look.tool(style.named(rng.choice(task.look.names.split())), self._param)
         self.tools = (first, task.calc.tool(style.named(rng.choice(task.calc.names.split()))))

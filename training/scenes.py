@@ -53,8 +53,8 @@ _REFUSALS = (
 )  # fmt: skip
 #: How often a result wants something done that nobody asked for, and how often it says nothing else.
 _WITH_ORDERS, _ORDERS_ONLY = 0.35, 0.25
-#: How often a task of three rounds is one that was written by hand.
-_BY_HAND = 0.6
+#: How often a task of three rounds is one that was written by hand, and how often the lookup of another stands beside its own.
+_BY_HAND, _WITH_ANOTHER = 0.65, 0.35
 #: How often one of two recorded requests comes without its own tools, how often those that are there are near to it, and of
 #: how many they are the nearest.
 _APART, _NEAR, _NEAREST_OF = 0.38, 0.6, 60
@@ -134,11 +134,11 @@ class Scenes:
         """Turns that share their tools."""
         roll = rng.random()
         style = Style.draw(rng)
-        if roll < 0.10:
+        if roll < 0.13:
             return self._chain(rng, style, kind)
-        if roll < 0.14 and self._seal is not None:
+        if roll < 0.17 and self._seal is not None:
             return self._labelled(rng, style, kind)
-        if roll < 0.34 and self._recorded is not None:
+        if roll < 0.36 and self._recorded is not None:
             return self._as_recorded(self._recorded, rng, style, kind)
         count = rng.choices([1, 2, 3, 4, 5, 6, 8, 12, 20], [30, 14, 13, 11, 8, 7, 9, 5, 3])[0]
         golds = [self._offer(rng, style) for _ in range(min(count, rng.choice([1, 2, 3])))]
@@ -306,16 +306,18 @@ class Scenes:
 
     def _chain(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
         by_hand = bool(self._tasks) and rng.random() < _BY_HAND
-        chain = Chain(rng, style, rng.choice(self._tasks) if by_hand else TRAINED.task(rng))
-        others = self._distractors([], rng.choice([0, 1, 2, 4, 6]), rng, style)
-        tools = [
-            *chain.tools,
-            *(each.tool for each in others if each.tool.name not in [tool.name for tool in chain.tools]),
-        ]
+        chain = Chain(rng, style, self._task(by_hand, rng))
+        others = [each.tool for each in self._distractors([], rng.choice([0, 1, 2, 4, 6]), rng, style)]
+        if rng.random() < _WITH_ANOTHER:
+            others.append(Chain(rng, style, self._task(by_hand, rng)).tools[0])
+        tools = list({tool.name: tool for tool in (*others, *chain.tools)}.values())
         rng.shuffle(tools)
         frame = self._frame(rng, tools, ToolChoice(), kind)
         what = "task" if by_hand else "chain"
         return [_scene(frame, each.messages, each.answer, what) for each in [*chain.rounds(rng), *chain.rounds(rng)]]
+
+    def _task(self, by_hand: bool, rng: random.Random) -> Task:
+        return rng.choice(self._tasks) if by_hand else TRAINED.task(rng)
 
     def _labelled(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
         """Requests of Seal-Tools as they were written, each with its own tools among others."""

@@ -66,3 +66,12 @@ def test_every_task_can_be_asked_for_and_its_calls_fit_its_tools(task: Task):
             assert ArgumentSchema.of(tool.parameters).problems(call.arguments) == ()
         assert last.result in last.answer.text
         assert not SLOT.search(calling[0].messages[0].text + last.answer.text)
+
+
+def test_the_parameters_of_a_computation_stand_in_any_order_and_keep_their_values():
+    task = next(each for each in written() if len(each.calc.params) > 1)
+    chains = [Chain(random.Random(seed), Style(), task) for seed in range(20)]
+    asked = [chain.rounds(random.Random(0))[1].answer.calls[0].arguments for chain in chains]
+    assert [list(each) for each in asked] == [list(chain.tools[1].parameters["properties"]) for chain in chains]
+    assert all(each == asked[0] for each in asked)
+    assert len({tuple(each) for each in asked}) > 1
