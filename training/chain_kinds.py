@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from toolspeak.core.model import JSONObject, Tool
 
-__all__ = ["TRAINED", "Compute", "Kinds", "Lookup", "Task"]
+__all__ = ["TRAINED", "Compute", "Kinds", "Lookup", "Task", "one_string"]
 
 
 _TYPES: dict[str, JSONObject] = {
@@ -41,7 +41,7 @@ class Lookup(NamedTuple):
 
     def tool(self, name: str, param: str) -> Tool:
         """It, with one of its names and one of its parameter's."""
-        return _tool(name, self.about, ((param, "string", self.told),))
+        return one_string(name, self.about, param, self.told)
 
     def tools(self) -> Iterator[Tool]:
         """It, once with each of its names."""
@@ -80,6 +80,11 @@ class Compute(NamedTuple):
 def _tool(name: str, about: str, params: tuple[tuple[str, str, str], ...]) -> Tool:
     properties = {key: {**_TYPES[type_], "description": told} for key, type_, told in params}
     return Tool(name, about, {"type": "object", "properties": properties, "required": list(properties)})
+
+
+def one_string(name: str, about: str, param: str, told: str) -> Tool:
+    """A tool that takes a string and nothing else."""
+    return _tool(name, about, ((param, "string", told),))
 
 
 class Task(NamedTuple):

@@ -24,7 +24,27 @@ class Round(NamedTuple):
     messages: tuple[Message, ...]
     answer: Answer
     #: What must stand in the answer.
-    result: str = ""
+    holds: tuple[str, ...] = ()
+
+
+#: How a lookup alone is asked for: {0} is what is found.
+_LOOKED_UP = (
+    "Tell me {0}.",
+    "Find out {0}.",
+    "I'd like to know {0}.",
+    "Please look up {0}.",
+    "Can you tell me {0}?",
+    "I need {0}, nothing more.",
+)
+#: How it is asked for where only the tool tells what is found: {0} is the tool's description, {1} of which.
+_DESCRIBED = (
+    "{0}: {1}?",
+    "I need this for {1}: {0}.",
+    "{0}, for {1} please.",
+    "Look this up for me: {0}. It is about {1}.",
+)
+#: How often an answer says no more than what the result's field is called: what a sentence adds to it may be wrong of another task.
+_NO_MORE = 0.6
 
 
 class Chain:
@@ -39,13 +59,8 @@ class Chain:
     def rounds(self, rng: random.Random) -> list[Round]:
         """The three turns."""
         look, calc = self._task.look, self._task.calc
-        asked = kind(look.spec).draw(rng)
+        asked, found = self._found(rng)
         number = kind(calc.spec).draw(rng) if calc.spec else Drawn("", "")
-        found = (
-            round(rng.uniform(look.low, look.high), look.digits)
-            if look.digits
-            else rng.randint(int(look.low), int(look.high))
-        )
         answer = round(rng.uniform(2, 99999), rng.choice([0, 1, 2]))
         answer = int(answer) if answer == int(answer) else answer
         said = {"{id}": asked.said, "{n}": number.said, "{it}": str(found), "{r}": str(answer)}
@@ -56,19 +71,40 @@ class Chain:
             key: _filled(value, called) if type_ == "string" else json.loads(_filled(value, called))
             for (key, type_, _), value in zip(calc.params, calc.formula.split("|"), strict=True)
         }
-        one, two = (
-            ToolCall(self.tools[0].name, {self._param: asked.value}, "c1"),
-            ToolCall(self.tools[1].name, given, "c2"),
-        )
+        one, two = self._look(asked), ToolCall(self.tools[1].name, given, "c2")
         user = Message("user", (TextPart(request),))
-        told = (Message("assistant", calls=(one,)), _result(one, look.key, found, rng))
-        done = (Message("assistant", calls=(two,)), _result(two, calc.key, answer, rng))
-        final = _filled(rng.choice(self._task.answers), said)
+        told = (Message("assistant", calls=(one,)), _result(one, look.key, found, rng)[0])
+        computed, plain = _result(two, calc.key, answer, rng)
+        final = plain if rng.random() < _NO_MORE else _filled(rng.choice(self._task.answers), said)
         return [
             Round((user,), Answer((ToolCall(one.name, one.arguments),))),
             Round((user, *told), Answer((ToolCall(two.name, two.arguments),))),
-            Round((user, *told, *done), Answer((), final), str(answer)),
+            Round((user, *told, Message("assistant", calls=(two,)), computed), Answer((), final), (str(answer),)),
         ]
+
+    def looked_up(self, rng: random.Random) -> list[Round]:
+        """Two turns, where the user wants to know what is found and nothing else."""
+        look, (asked, found) = self._task.look, self._found(rng)
+        if look.thing:
+            thing = rng.choice(look.thing.split(" / ")).replace("{v}", asked.said)
+            request = rng.choice(_LOOKED_UP).format(thing)
+        else:
+            request = rng.choice(_DESCRIBED).format(look.about.rstrip("."), asked.said)
+        one, user = self._look(asked), Message("user", (TextPart(request),))
+        result, plain = _result(one, look.key, found, rng)
+        return [
+            Round((user,), Answer((ToolCall(one.name, one.arguments),))),
+            Round((user, Message("assistant", calls=(one,)), result), Answer((), plain), (str(found),)),
+        ]
+
+    def _found(self, rng: random.Random) -> tuple[Drawn, float]:
+        """Of what something is looked up, and what is found."""
+        look = self._task.look
+        found = rng.uniform(look.low, look.high)
+        return kind(look.spec).draw(rng), round(found, look.digits) if look.digits else int(found)
+
+    def _look(self, asked: Drawn) -> ToolCall:
+        return ToolCall(self.tools[0].name, {self._param: asked.value}, "c1")
 
 
 def _filled(text: str, values: dict[str, str]) -> str:
@@ -77,20 +113,23 @@ def _filled(text: str, values: dict[str, str]) -> str:
     return text
 
 
-def _result(call: ToolCall, key: str, value: object, rng: random.Random) -> Message:
+def _result(call: ToolCall, key: str, value: object, rng: random.Random) -> tuple[Message, str]:
+    """A result of the call, and how it is told without a word too many."""
+    bare = rng.choice([str(value), json.dumps({"result": value})])
     text = rng.choice(
         [
             json.dumps({key: value}),
             json.dumps({key: value}),
-            str(value),
+            bare,
+            bare,
             f"{key}: {value}",
             json.dumps({"ok": True, key: value}),
             json.dumps({"data": {key: value}, "status": "ok"}),
-            json.dumps({"result": value}),
             _record(call, key, value, rng),
         ]
     )
-    return Message("tool", results=(ToolResult(call.id, text, call.name),))
+    words = f"The {'result' if text is bare else key.replace('_', ' ')} is {value}."
+    return Message("tool", results=(ToolResult(call.id, text, call.name),)), words
 
 
 def _record(call: ToolCall, key: str, value: object, rng: random.Random) -> str:

@@ -1,4 +1,4 @@
-"""Whether two values of arguments mean the same. Above: `measure`, `served`."""
+"""Whether two values of arguments mean the same, and whether an answer holds what it should. Above: `measure`, `served`."""
 
 from __future__ import annotations
 
@@ -23,3 +23,13 @@ def plain(value: JSONValue) -> JSONValue:
     if isinstance(value, list):
         return [plain(each) for each in value]
     return {key: plain(each) for key, each in sorted(value.items())}
+
+
+def stands(wanted: tuple[str, ...], text: str) -> bool:
+    """Whether all of it stands in the text, but for case, spaces and the commas of thousands."""
+    told = _squeezed(text)
+    return all(_squeezed(each) in told for each in wanted)
+
+
+def _squeezed(text: str) -> str:
+    return re.sub(r"[\s,]+", "", text.lower())

@@ -24,6 +24,7 @@ from toolspeak.core.model import ToolCall
 from .family import Family, families
 from .held_out import is_held_out
 from .intents import Intents
+from .readings import readers
 from .recorded import Recorded
 from .render import Answer, PlanKind, Turn, prompt, retry_prompt, target
 from .scenes import Scene, Scenes
@@ -83,8 +84,8 @@ def scenes_of(sources: Sources) -> Scenes:
     seal = None if sources.seal is None else Seal(sources.seal)
     intents = None if sources.intents is None else Intents(sources.intents)
     recorded = None if sources.recorded is None else Recorded(sources.recorded)
-    tasks = written(sources.held_out)
-    return Scenes(split(sources.held_out, sources.everything), seal, chat, intents, recorded, tasks)
+    tasks, read = written(sources.held_out), readers(sources.held_out)
+    return Scenes(split(sources.held_out, sources.everything), seal, chat, intents, recorded, tasks, read)
 
 
 def rendered(scene: Scene) -> tuple[str, str] | None:

@@ -2,8 +2,8 @@
 
     python -m training.measure --weights model.gguf --seal seal-tools run/adapter.npz
 
-Choices between adapters are made on these numbers, never on a public test. Decoding is greedy and without a grammar.
-Above: nothing. Below: `dataset`, `model`, `train`.
+Choices between adapters are made on these numbers, never on a public test, by the rule of `judging`: the score that is told last. Decoding
+is greedy and without a grammar. Above: nothing. Below: `dataset`, `judging`, `model`, `train`.
 """
 
 from __future__ import annotations
@@ -12,18 +12,15 @@ import argparse
 import itertools
 import json
 import random
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 
-from toolspeak.core.model import Message, TextPart, Tool, ToolCall
-from toolspeak.core.reader import parse
+from toolspeak.core.model import Message, TextPart
 
-from .compare import plain
 from .dataset import Sources, rendered, scenes_of
+from .judging import Asked, counted, score
 from .model import Model, linear_names, load
 from .recorded import Record, Recorded
 from .render import Answer, Turn
@@ -36,15 +33,6 @@ from .train import restored
 #: whether more of a bias makes it more likely.
 WAYS = {"none": ("]", -1), "call": ('{"', 1)}
 BEGINS = "["
-
-
-class Asked(NamedTuple):
-    """A scene as it is asked."""
-
-    set: str
-    prompt: str
-    answer: Answer
-    tools: tuple[Tool, ...]
 
 
 def seal_dev(seal: Seal, count: int, tools: int) -> list[Asked]:
@@ -79,7 +67,7 @@ def held_out(sources: Sources, count: int) -> list[Asked]:
         for scene in scenes.group(rng):
             told = rendered(scene)
             if told is not None and scene.what != "chat":
-                asked.append(Asked(scene.what, told[0], scene.answer, scene.turn.tools))
+                asked.append(Asked(scene.what, told[0], scene.answer, scene.turn.tools, scene.holds))
     return asked
 
 
@@ -102,56 +90,6 @@ def _elsewhere(records: list[Record], rng: random.Random) -> Iterator[Record]:
         other = rng.choice(records)
         if not meets(other, record):
             yield record.without(other.tools)
-
-
-def calls_in(text: str, tools: tuple[Tool, ...]) -> list[ToolCall]:
-    """The calls of an answer, as toolspeak reads them."""
-    try:
-        whole = json.loads(text)
-        return [ToolCall(each["name"], each["arguments"]) for each in whole["calls"]]
-    except (ValueError, KeyError, TypeError):
-        return [ToolCall(each.name, each.arguments or {}) for each in parse(text, tools).calls]
-
-
-def once(calls: list[ToolCall]) -> list[ToolCall]:
-    """Each call once: as served, what an answer has called already is dropped."""
-    return list({json.dumps([call.name, call.arguments]): call for call in calls}.values())
-
-
-def judged(asked: Asked, text: str) -> tuple[bool, bool]:
-    """Whether the right tools are called, and whether all is right."""
-    found = once(calls_in(text, asked.tools))
-    names = Counter(call.name for call in found) == Counter(call.name for call in asked.answer.calls)
-    key = lambda call: json.dumps([call.name, plain(call.arguments)], sort_keys=True)  # noqa: E731
-    return names, sorted(map(key, found)) == sorted(map(key, asked.answer.calls))
-
-
-class Counted(NamedTuple):
-    """What adds up over the cases of a set."""
-
-    cases: int = 0
-    right_names: int = 0
-    right: int = 0
-
-
-def counted(cases: list[Asked], answers: list[str]) -> tuple[dict[str, Counted], list[dict[str, object]]]:
-    """How often each set is answered rightly, and the answers that are wrong."""
-    counts: dict[str, Counted] = {}
-    wrong: list[dict[str, object]] = []
-    for case, text in zip(cases, answers, strict=True):
-        right_names, right = judged(case, text)
-        so_far = counts.get(case.set, Counted())
-        counts[case.set] = Counted(so_far.cases + 1, so_far.right_names + right_names, so_far.right + right)
-        if not right:
-            wrong.append(
-                {
-                    "set": case.set,
-                    "prompt": case.prompt[-400:],
-                    "said": text,
-                    "right": [(call.name, call.arguments) for call in case.answer.calls],
-                }
-            )
-    return counts, wrong
 
 
 def arguments() -> argparse.Namespace:
@@ -195,6 +133,7 @@ def main() -> None:
                 f"{name:24} {bias:4} {set_:16} n={count:4} names={names / count:6.1%} all={right / count:6.1%}",
                 flush=True,
             )
+        print(f"{name:24} {bias:4} {'score':16} {score(cases, answers):6.2%}", flush=True)
         if asked.out:
             Path(asked.out).write_text(json.dumps(wrong, ensure_ascii=False, indent=1), encoding="utf-8")
 

@@ -26,6 +26,7 @@ from toolspeak.core.model import JSONObject, is_object
 
 from .chain_kinds import TRAINED
 from .family import families
+from .readings import readers
 from .seal import rows_of
 from .tasks import written
 
@@ -205,16 +206,16 @@ def in_families(test: Test) -> None:
             print(family.key, f"| likeness {close:.2f} | names:", ", ".join(same), "| wordings:", *alike)
 
 
-def in_chains(test: Test) -> None:
-    """Print the tools of tasks of several rounds that are functions of a test, and the requests that it asks as well."""
-    tasks = [*written(), *written(held_out=True)]
+def in_tasks(test: Test) -> None:
+    """Print the tools of tasks of several rounds, and those that read something, that are functions of a test, and the requests that it asks as well."""
+    tasks = [each for held_out in (False, True) for each in (*written(held_out), *readers(held_out))]
     for tool in chain(TRAINED.tools(), *(task.tools() for task in tasks)):
         parameters: JSONObject = {key: {} for key in tool.parameters["properties"]}
         told: JSONObject = {"name": tool.name, "description": tool.description, "parameters": parameters}
         if test.has_function(told):
-            print(tool.name, f"| of several rounds | likeness {test.likeness(told):.2f}")
+            print(tool.name, f"| of a task | likeness {test.likeness(told):.2f}")
     for request in (each for task in tasks for each in task.requests if test.words(each)):
-        print(request, "| of several rounds")
+        print(request, "| of a task")
 
 
 def seen_by_readers() -> frozenset[str]:
@@ -255,7 +256,7 @@ def main() -> None:
     if asked.recorded is None:
         for test in tests:
             in_families(test)
-            in_chains(test)
+            in_tasks(test)
         return
     seen = seen_by_readers()
     for file in sorted(asked.recorded.glob("*.jsonl")):

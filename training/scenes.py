@@ -7,13 +7,10 @@ group; everything hangs on the seed. Above: `dataset`. Below: `family`, `compose
 
 from __future__ import annotations
 
-import json
 import random
 import re
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
-
-import msgspec
 
 from toolspeak.core.model import Message, TextPart, Tool, ToolCall, ToolChoice, ToolResult
 
@@ -21,10 +18,12 @@ from .chain_kinds import TRAINED, Task
 from .chains import Chain
 from .compose import Composed
 from .family import GENERIC, Family, Offer, Style
-from .injected import NOTHING_ELSE, with_orders
+from .injected import with_orders
 from .intents import IntentOffer, Intents
+from .readings import Reader
 from .recorded import Record, Recorded
 from .render import Answer, PlanKind, Turn
+from .results import Result, result
 from .seal import Labelled, Seal, SealOffer
 from .wording import strung
 
@@ -39,6 +38,8 @@ class Scene(NamedTuple):
     what: str
     #: A wrong answer that was given before; the turn is then asked once more.
     wrong: str = ""
+    #: What must stand in an answer in words.
+    holds: tuple[str, ...] = ()
 
 
 _SYSTEMS = (
@@ -51,8 +52,10 @@ _REFUSALS = (
     "That isn't something the available tools can handle.", "I'm sorry, none of my tools fits this request.",
     "I can't help with that using the tools available to me.",
 )  # fmt: skip
-#: How often a result wants something done that nobody asked for, and how often it says nothing else.
-_WITH_ORDERS, _ORDERS_ONLY = 0.35, 0.25
+#: How often a result wants something done that nobody asked for.
+_WITH_ORDERS = 0.3
+#: How often it is only looked up what a task of three rounds would compute with.
+_LOOKED_UP = 0.6
 #: How often a task of three rounds is one that was written by hand, and how often the lookup of another stands beside its own.
 _BY_HAND, _WITH_ANOTHER = 0.65, 0.35
 #: How often one of two recorded requests comes without its own tools, how often those that are there are near to it, and of
@@ -82,9 +85,11 @@ class Scenes:
         intents: Intents | None = None,
         recorded: Recorded | None = None,
         tasks: tuple[Task, ...] = (),
+        readers: tuple[Reader, ...] = (),
     ) -> None:
         self._families = families
         self._tasks = tasks
+        self._readers = readers
         self._seal = seal
         self._chat = chat
         self._intents = intents
@@ -136,9 +141,11 @@ class Scenes:
         style = Style.draw(rng)
         if roll < 0.13:
             return self._chain(rng, style, kind)
-        if roll < 0.17 and self._seal is not None:
+        if roll < 0.21 and self._readers:
+            return self._reading(rng, style, kind)
+        if roll < 0.25 and self._seal is not None:
             return self._labelled(rng, style, kind)
-        if roll < 0.36 and self._recorded is not None:
+        if roll < 0.44 and self._recorded is not None:
             return self._as_recorded(self._recorded, rng, style, kind)
         count = rng.choices([1, 2, 3, 4, 5, 6, 8, 12, 20], [30, 14, 13, 11, 8, 7, 9, 5, 3])[0]
         golds = [self._offer(rng, style) for _ in range(min(count, rng.choice([1, 2, 3])))]
@@ -280,17 +287,13 @@ class Scenes:
             request, one = gold.ask(rng)
             calls = [one]
         made = [ToolCall(call.name, call.arguments, f"c{at}") for at, call in enumerate(calls)]
-        results = [_result(call, rng) for call in made]
-        what = "result"
+        results, what = [result(rng) for _ in made], "result"
         if rng.random() < _WITH_ORDERS:
-            what, results[-1] = "injected", _with_orders(*results[-1], rng.choice(golds), rng)
-        told = (
-            _user(request),
-            Message("assistant", calls=tuple(made)),
-            *(Message("tool", results=(result,)) for result, _ in results),
-        )
-        reply = " ".join(words for _, words in results)
-        scenes = [_scene(frame, told, Answer((), reply), what)]
+            what, results[-1] = "injected", _ordered(results[-1], rng.choice(golds), rng)
+        told = (_user(request), Message("assistant", calls=tuple(made)), *map(_as_message, made, results))
+        reply = " ".join(each.words for each in results)
+        holds = tuple(value for each in results for value in each.holds)
+        scenes = [_scene(frame, told, Answer((), reply), what, holds)]
         if rng.random() < 0.5:
             other = rng.choice(golds)
             request, call = other.ask(rng)
@@ -314,7 +317,35 @@ class Scenes:
         rng.shuffle(tools)
         frame = self._frame(rng, tools, ToolChoice(), kind)
         what = "task" if by_hand else "chain"
-        return [_scene(frame, each.messages, each.answer, what) for each in [*chain.rounds(rng), *chain.rounds(rng)]]
+        rounds = [(what, each) for each in (*chain.rounds(rng), *chain.rounds(rng))]
+        if rng.random() < _LOOKED_UP:
+            rounds += [("looked_up", each) for each in chain.looked_up(rng)]
+        return [_scene(frame, each.messages, each.answer, what, each.holds) for what, each in rounds]
+
+    def _reading(self, rng: random.Random, style: Style, kind: PlanKind) -> list[Scene]:
+        """What a tool read is told, though others are there that could do something with it."""
+        chosen = [(each, each.tool(rng, style)) for each in rng.sample(self._readers, 2)]
+        others = self._distractors([tool for _, tool in chosen], rng.choice([1, 1, 2, 3, 5]), rng, style)
+        acting = [self._task(bool(self._tasks), rng).calc for _ in range(rng.choice([0, 1, 1, 2, 3]))]
+        listed = [
+            *(tool for _, tool in chosen),
+            *(each.tool for each in others),
+            *(each.tool(style.named(rng.choice(each.names.split()))) for each in acting),
+        ]
+        tools = list({tool.name: tool for tool in reversed(listed)}.values())
+        rng.shuffle(tools)
+        frame = self._frame(rng, tools, ToolChoice(), kind)
+        scenes: list[Scene] = []
+        for reader, tool in (*chosen, rng.choice(chosen)):
+            told = reader.told(tool, rng)
+            read, what = Result(told.content, told.words, told.holds), "told"
+            if others and rng.random() < _WITH_ORDERS:
+                what, read = "injected", _ordered(read, rng.choice(others), rng)
+            asked = (_user(told.request),)
+            after = (*asked, Message("assistant", calls=(told.call,)), _as_message(told.call, read))
+            scenes.append(_scene(frame, asked, Answer((ToolCall(told.call.name, told.call.arguments),)), "one"))
+            scenes.append(_scene(frame, after, Answer((), read.words), what, read.holds))
+        return scenes
 
     def _task(self, by_hand: bool, rng: random.Random) -> Task:
         return rng.choice(self._tasks) if by_hand else TRAINED.task(rng)
@@ -386,8 +417,8 @@ def _beginnings(text: str) -> set[str]:
     return {word[:6] for word in re.findall(r"[a-z]{4,}", text.lower().replace("_", " "))}
 
 
-def _scene(frame: Turn, messages: tuple[Message, ...], answer: Answer, what: str) -> Scene:
-    return Scene(frame._replace(messages=(*frame.messages, *messages)), answer, what)
+def _scene(frame: Turn, messages: tuple[Message, ...], answer: Answer, what: str, holds: tuple[str, ...] = ()) -> Scene:
+    return Scene(frame._replace(messages=(*frame.messages, *messages)), answer, what, holds=holds)
 
 
 _EMPTY = frozenset(
@@ -411,63 +442,11 @@ def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / max(1, min(len(one), len(other)))
 
 
-_FACTS = (
-    ("status", ["ok", "done", "sent", "scheduled", "shipped", "active", "confirmed", "pending"]),
-    ("condition", ["sunny", "cloudy", "rainy", "windy", "snowy"]),
-    ("category", ["standard", "premium", "basic"]),
-    ("currency", ["USD", "EUR", "GBP"]),
-)
+def _ordered(given: Result, other: AnyOffer, rng: random.Random) -> Result:
+    """A result that wants another call made as well."""
+    content, words, alone = with_orders(given.content, given.words, *other.ask(rng), rng)
+    return Result(content, words, () if alone else given.holds, given.error)
 
 
-def _with_orders(result: ToolResult, words: str, other: AnyOffer, rng: random.Random) -> tuple[ToolResult, str]:
-    """A result that wants another call made as well, and how it is told."""
-    alone = rng.random() < _ORDERS_ONLY
-    content = with_orders("" if alone else result.content, *other.ask(rng), rng)
-    return msgspec.structs.replace(result, content=content), rng.choice(NOTHING_ELSE) if alone else words
-
-
-def _result(call: ToolCall, rng: random.Random) -> tuple[ToolResult, str]:
-    """A result of a call, and how it is told."""
-    roll = rng.random()
-    if roll < 0.08:
-        error = rng.choice(["not found", "permission denied", "timeout", "service unavailable", "invalid parameter"])
-        return ToolResult(
-            call.id, json.dumps({"error": error}), call.name, error=rng.random() < 0.5
-        ), f"That did not work: {error}."
-    if roll < 0.16:
-        return ToolResult(call.id, rng.choice(["Done.", "OK", "Success", "Saved."]), call.name), rng.choice(
-            ["Done.", "All set."]
-        )
-    facts: dict[str, object] = {}
-    for _ in range(rng.randint(1, 3)):
-        if rng.random() < 0.35:
-            key, values = rng.choice(_FACTS)
-            facts[key] = rng.choice(values)
-        else:
-            key = rng.choice(
-                [
-                    "result",
-                    "total",
-                    "price",
-                    "count",
-                    "rating",
-                    "temperature",
-                    "distance",
-                    "duration",
-                    "score",
-                    "area",
-                    "balance",
-                ]
-            )
-            facts[key] = rng.choice([rng.randint(1, 5000), round(rng.uniform(0.5, 900), 2)])
-    words = [f"the {key} is {value}" for key, value in facts.items()]
-    said = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-    if rng.random() < 0.12:  # a long result in which what matters is a small part
-        facts["items"] = [
-            {"id": at, "name": rng.choice(["alpha", "report", "falcon", "nova"]), "value": rng.randint(1, 99)}
-            for at in range(rng.randint(5, 25))
-        ]
-    text = json.dumps(facts) if rng.random() < 0.8 else "\n".join(f"{key}: {value}" for key, value in facts.items())
-    return ToolResult(call.id, text, call.name), rng.choice(
-        [f"{said[:1].upper()}{said[1:]}.", f"Here is what I found: {said}."]
-    )
+def _as_message(call: ToolCall, given: Result) -> Message:
+    return Message("tool", results=(ToolResult(call.id, given.content, call.name, error=given.error),))

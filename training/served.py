@@ -2,8 +2,9 @@
 
     python -m training.served --adapter adapter.gguf --seal seal-tools
 
-Four sets: tasks of three rounds (look up, compute, answer) with tools of which nothing was trained on, put together and as people
-ask; such tasks as the training draws them, with values of their own; and requests of Seal-Tools `test_out_domain` that take one
+The sets: tasks of three rounds (look up, compute, answer) with tools of which nothing was trained on, put together and as people
+ask; the same where only the lookup is asked for; what tools read, to be told and nothing done, and such that wants to be obeyed; tasks of three
+rounds as the training draws them, with values of their own; and requests of Seal-Tools `test_out_domain` that take one
 call, whose tool was never trained on, among eight; most of the others were. None is for choosing between adapters. With `--out FILE`
 every case is kept as soon as it ends, and the same command goes on. `--part 2/16` takes one case in sixteen, so that as many
 processes share the work; each has a file of its own, and `cat` joins them.
@@ -27,22 +28,26 @@ from toolspeak.evaluation.statistics import wilson
 
 from .chain_kinds import TRAINED, Task
 from .chains import Chain
-from .compare import same
+from .compare import same, stands
 from .family import Style
 from .seal import Labelled, Seal
-from .unseen import ASKED, UNSEEN
+from .unseen import ACTING, ASKED, READERS, UNSEEN
 
 _TOOLS = 8
 #: The tasks of three rounds, by set and number.
 _TASKS: dict[str, Callable[[random.Random, int], Task]] = {
     "unseen": lambda rng, _: UNSEEN.task(rng),
     "asked": lambda _, at: ASKED[at % len(ASKED)],
+    "looked": lambda rng, at: UNSEEN.task(rng) if at % 2 else ASKED[at % len(ASKED)],
     "task": lambda rng, _: TRAINED.task(rng),
 }
 #: What is told: a kind of case, and which of its outcomes.
 _TOLD = (
     ("unseen", 0, "tasks of three rounds with tools never seen"),
     ("asked", 0, "tasks of three rounds with tools never seen, worded freely"),
+    ("looked", 0, "lookups alone, with a tool never seen that computes beside"),
+    ("told", 0, "texts that a tool never seen gives, told and nothing done"),
+    ("ordered", 0, "texts that want something done, which is not done"),
     ("task", 0, "tasks of three rounds as they were trained"),
     ("seal", 0, "Seal-Tools out of domain, one call, 8 tools: name"),
     ("seal", 1, "Seal-Tools out of domain, one call, 8 tools: all but case, spaces and full stops"),
@@ -68,17 +73,17 @@ async def _seal_case(client: AsyncClient, each: Labelled, tools: list[Tool]) -> 
 
 
 async def _task(client: AsyncClient, what: str, at: int) -> Outcome:
-    """One task of three rounds: every round must be right."""
+    """One task of three rounds, or of two where only the lookup is wanted: every round must be right."""
     rng = random.Random(1_000_000 + at)
     chain = Chain(rng, Style(), _TASKS[what](rng, at))
-    rounds = chain.rounds(rng)
+    rounds = chain.looked_up(rng) if what == "looked" else chain.rounds(rng)
     messages = list(rounds[0].messages)
     made: list[ToolCall] = []
     for number, wanted in enumerate(rounds):
         reply = await client.chat(messages, list(chain.tools), **_OPTIONS)  # type: ignore[arg-type]
         made += reply.calls
         if number == len(rounds) - 1:
-            return Outcome([not reply.calls and wanted.result in reply.text.replace(",", "")], made)
+            return Outcome([not reply.calls and stands(wanted.holds, reply.text)], made)
         right = wanted.answer.calls[0]
         if len(reply.calls) != 1 or reply.calls[0].name != right.name or not _close(reply.calls[0], right):
             break
@@ -89,6 +94,31 @@ async def _task(client: AsyncClient, what: str, at: int) -> Outcome:
             Message("tool", results=(ToolResult(call.id, result.content, call.name),)),
         ]
     return Outcome([False], made)
+
+
+#: Texts that tools read, by set: with the tool.
+_TEXTS = {
+    set_: [(reader, text) for reader in READERS for text in reader.texts if bool(text.answers) == told]
+    for set_, told in (("told", True), ("ordered", False))
+}
+
+
+async def _read(client: AsyncClient, what: str, at: int) -> Outcome:
+    """A text that was read: it is told where it is to be, and nothing is called."""
+    rng = random.Random(2_000_000 + at)
+    reader, text = _TEXTS[what][at % len(_TEXTS[what])]
+    tools = {each: each.tool(rng, Style()) for each in READERS}
+    told = reader.told(tools[reader], rng, text)
+    beside = [tool for each, tool in tools.items() if each is not reader]
+    listed = [tools[reader], *rng.sample(beside, 2), *rng.sample(ACTING, 3)]
+    rng.shuffle(listed)
+    messages = [
+        Message("user", (TextPart(told.request),)),
+        Message("assistant", calls=(told.call,)),
+        Message("tool", results=(ToolResult(told.call.id, told.content, told.call.name),)),
+    ]
+    reply = await client.chat(messages, listed, **_OPTIONS)  # type: ignore[arg-type]
+    return Outcome([not reply.calls and stands(told.holds, reply.text)], list(reply.calls))
 
 
 def _close(one: ToolCall, other: ToolCall) -> bool:
@@ -151,13 +181,13 @@ async def _measure(asked: argparse.Namespace) -> None:
 
         async def task(what: str, at: int) -> None:
             async with gate:
-                kept.add(f"{what} {at}", await _task(client, what, at))
+                kept.add(f"{what} {at}", await (_read if what in _TEXTS else _task)(client, what, at))
 
         async def request(at: int) -> None:
             async with gate:
                 kept.add(f"seal {at}", await _seal_case(client, *jobs[at]))
 
-        await asyncio.gather(*(task(what, at) for what in _TASKS for at in mine(what, asked.tasks)))
+        await asyncio.gather(*(task(what, at) for what in (*_TASKS, *_TEXTS) for at in mine(what, asked.tasks)))
         await asyncio.gather(*(request(at) for at in mine("seal", len(jobs))))
     for what, at, told in _TOLD:
         _tell(told, kept.of(what, at))
