@@ -43,6 +43,8 @@ _DESCRIBED = (
     "{0}, for {1} please.",
     "Look this up for me: {0}. It is about {1}.",
 )
+#: Results in words: {0} is what was asked for, {1} its value, {2} of what.
+_IN_WORDS = ("The {0} is {1}.", "{0} of {2}: {1}", "{2}: {0} {1}", "Found {1} ({0}) for {2}.", "It is {1} right now.")
 #: How often an answer says no more than what the result's field is called: what a sentence adds to it may be wrong of another task.
 _NO_MORE = 0.6
 
@@ -126,6 +128,7 @@ def _result(call: ToolCall, key: str, value: object, rng: random.Random) -> tupl
             json.dumps({"ok": True, key: value}),
             json.dumps({"data": {key: value}, "status": "ok"}),
             _record(call, key, value, rng),
+            rng.choice(_IN_WORDS).format(key.replace("_", " "), value, next(iter(call.arguments.values()), "it")),
         ]
     )
     words = f"The {'result' if text is bare else key.replace('_', ' ')} is {value}."

@@ -54,6 +54,8 @@ _REFUSALS = (
 )  # fmt: skip
 #: How often a result wants something done that nobody asked for.
 _WITH_ORDERS = 0.3
+#: How often a tool that computes something of its own stands among others: what is found is told, though it could be computed with.
+_ACTING_BESIDE = 0.15
 #: How often it is only looked up what a task of three rounds would compute with.
 _LOOKED_UP = 0.6
 #: How often a task of three rounds is one that was written by hand, and how often the lookup of another stands beside its own.
@@ -154,7 +156,8 @@ class Scenes:
         offers = [*golds, *self._distractors([gold.tool for gold in golds], count - len(golds), rng, style, domains)]
         rng.shuffle(offers)
         choice, mode = self._choice(rng, golds)
-        frame = self._frame(rng, [offer.tool for offer in offers], choice, kind)
+        beside = self._acting(rng, style, 1) if rng.random() < _ACTING_BESIDE else []
+        frame = self._frame(rng, _once([*beside, *(offer.tool for offer in offers)]), choice, kind)
         scenes: list[Scene] = []
         for _ in range(rng.choice([3, 4, 4, 5])):
             scenes += self._scene(frame, golds, offers, mode, rng, style)
@@ -313,7 +316,7 @@ class Scenes:
         others = [each.tool for each in self._distractors([], rng.choice([0, 1, 2, 4, 6]), rng, style)]
         if rng.random() < _WITH_ANOTHER:
             others.append(Chain(rng, style, self._task(by_hand, rng)).tools[0])
-        tools = list({tool.name: tool for tool in (*others, *chain.tools)}.values())
+        tools = _once([*others, *chain.tools])
         rng.shuffle(tools)
         frame = self._frame(rng, tools, ToolChoice(), kind)
         what = "task" if by_hand else "chain"
@@ -326,13 +329,8 @@ class Scenes:
         """What a tool read is told, though others are there that could do something with it."""
         chosen = [(each, each.tool(rng, style)) for each in rng.sample(self._readers, 2)]
         others = self._distractors([tool for _, tool in chosen], rng.choice([1, 1, 2, 3, 5]), rng, style)
-        acting = [self._task(bool(self._tasks), rng).calc for _ in range(rng.choice([0, 1, 1, 2, 3]))]
-        listed = [
-            *(tool for _, tool in chosen),
-            *(each.tool for each in others),
-            *(each.tool(style.named(rng.choice(each.names.split()))) for each in acting),
-        ]
-        tools = list({tool.name: tool for tool in reversed(listed)}.values())
+        acting = self._acting(rng, style, rng.choice([0, 1, 1, 2, 3]))
+        tools = _once([*acting, *(each.tool for each in others), *(tool for _, tool in chosen)])
         rng.shuffle(tools)
         frame = self._frame(rng, tools, ToolChoice(), kind)
         scenes: list[Scene] = []
@@ -346,6 +344,12 @@ class Scenes:
             scenes.append(_scene(frame, asked, Answer((ToolCall(told.call.name, told.call.arguments),)), "one"))
             scenes.append(_scene(frame, after, Answer((), read.words), what, read.holds))
         return scenes
+
+    def _acting(self, rng: random.Random, style: Style, count: int) -> list[Tool]:
+        """Tools that compute something of their own out of numbers; no calculators, which might serve any request."""
+        narrow = [task.calc for task in self._tasks if all(type_ != "string" for _, type_, _ in task.calc.params)]
+        chosen = rng.sample(narrow, min(count, len(narrow)))
+        return [each.shuffled(rng).tool(style.named(rng.choice(each.names.split()))) for each in chosen]
 
     def _task(self, by_hand: bool, rng: random.Random) -> Task:
         return rng.choice(self._tasks) if by_hand else TRAINED.task(rng)
@@ -440,6 +444,11 @@ def _about(tool: Tool) -> frozenset[str]:
 
 def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / max(1, min(len(one), len(other)))
+
+
+def _once(tools: list[Tool]) -> list[Tool]:
+    """Each name once; of two that share one, the later."""
+    return list({tool.name: tool for tool in tools}.values())
 
 
 def _ordered(given: Result, other: AnyOffer, rng: random.Random) -> Result:
