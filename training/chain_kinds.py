@@ -96,6 +96,8 @@ class Task(NamedTuple):
     requests: tuple[str, ...]
     #: With {it} for what was found and {r} for the result besides.
     answers: tuple[str, ...]
+    #: How the lookup alone is asked for, with {id}.
+    alone: tuple[str, ...]
 
     def tools(self) -> Iterator[Tool]:
         """Both, once with each of their names."""
@@ -107,6 +109,15 @@ _IT = ("it", "it", "it", "that", "that number", "this value", "the result")
 #: How often one sentence asks for both: what is computed with has its whole name there.
 _NESTED = 0.25
 _POLITE = ("{0}.", "Please {0}.", "Can you {0}?", "I want you to {0}.", "{0}, please.")
+#: How a lookup alone is asked for: {0} is what is found.
+_ALONE = (
+    "Tell me {0}.",
+    "Find out {0}.",
+    "I'd like to know {0}.",
+    "Please look up {0}.",
+    "Can you tell me {0}?",
+    "I need {0}, nothing more.",
+)
 #: So many ways to ask are made for a task.
 _WAYS = 4
 
@@ -129,7 +140,8 @@ class Kinds(NamedTuple):
         thing = rng.choice(look.thing.split(" / ")).replace("{v}", "{id}")
         requests = tuple(self._request(thing, calc, rng) for _ in range(_WAYS))
         both = f"{thing[:1].upper()}{thing[1:]} is {{it}}, and the result is {{r}}."
-        return Task(look, calc, requests, ("The result is {r}.", "It is {r}.", both, "The answer is {r}."))
+        alone = tuple(each.replace("{0}", thing) for each in _ALONE)
+        return Task(look, calc, requests, ("The result is {r}.", "It is {r}.", both, "The answer is {r}."), alone)
 
     def _request(self, thing: str, calc: Compute, rng: random.Random) -> str:
         how = rng.choice(calc.said.split(" / "))

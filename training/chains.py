@@ -27,22 +27,6 @@ class Round(NamedTuple):
     holds: tuple[str, ...] = ()
 
 
-#: How a lookup alone is asked for: {0} is what is found.
-_LOOKED_UP = (
-    "Tell me {0}.",
-    "Find out {0}.",
-    "I'd like to know {0}.",
-    "Please look up {0}.",
-    "Can you tell me {0}?",
-    "I need {0}, nothing more.",
-)
-#: How it is asked for where only the tool tells what is found: {0} is the tool's description, {1} of which.
-_DESCRIBED = (
-    "{0}: {1}?",
-    "I need this for {1}: {0}.",
-    "{0}, for {1} please.",
-    "Look this up for me: {0}. It is about {1}.",
-)
 #: Results in words: {0} is what was asked for, {1} its value, {2} of what.
 _IN_WORDS = ("The {0} is {1}.", "{0} of {2}: {1}", "{2}: {0} {1}", "Found {1} ({0}) for {2}.", "It is {1} right now.")
 #: How often an answer says no more than what the result's field is called: what a sentence adds to it may be wrong of another task.
@@ -87,11 +71,7 @@ class Chain:
     def looked_up(self, rng: random.Random) -> list[Round]:
         """Two turns, where the user wants to know what is found and nothing else."""
         look, (asked, found) = self._task.look, self._found(rng)
-        if look.thing:
-            thing = rng.choice(look.thing.split(" / ")).replace("{v}", asked.said)
-            request = rng.choice(_LOOKED_UP).format(thing)
-        else:
-            request = rng.choice(_DESCRIBED).format(look.about.rstrip("."), asked.said)
+        request = rng.choice(self._task.alone).replace("{id}", asked.said)
         one, user = self._look(asked), Message("user", (TextPart(request),))
         result, plain = _result(one, look.key, found, rng)
         return [

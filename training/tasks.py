@@ -3,7 +3,7 @@
 A file of `tasks/` is a list of them with a blank line between. `lookup names | description`, `by parameter names | kind | description`
 and `gives key low high digits` tell the tool that finds a number; `compute names | description`, a line `with name type value |
 description` for each parameter and `gives key` the one that computes with it, where `{it}` is what was found and `{n}` the number that the
-user tells, drawn as `n kind` says. Lines with `>` are requests, `{id}` in them is what is looked up; lines with `=` are answers with
+user tells, drawn as `n kind` says. Lines with `>` are requests, `{id}` in them is what is looked up, those with `?` want nothing else; lines with `=` are answers with
 the result `{r}`.
 
 Above: `scenes`, `overlap`. Below: `chain_kinds`, `held_out`.
@@ -56,6 +56,7 @@ def _task(block: str) -> Task:
             _compute(compute, lines["with"], "".join(lines.get("n", [])), result),
             tuple(lines[">"]),
             tuple(lines["="]),
+            tuple(lines["?"]),
         )
     except (KeyError, ValueError) as error:
         raise ValueError(f"no task: {block.strip().splitlines()[0]} ({error})") from error

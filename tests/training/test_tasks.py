@@ -26,6 +26,7 @@ with nights integer {n} | How many nights
 with fee number {it} | Fee of one night
 gives total
 n int(2,14)
+? What does berth {id} cost?
 > How much are {n} nights at berth {id}?
 = They cost {r} euros.
 """
@@ -39,6 +40,7 @@ def test_a_task_is_read_as_it_is_written():
         ("fee", "number", "Fee of one night"),
     )
     assert task.calc.formula == "{n}|{it}"
+    assert task.alone == ("What does berth {id} cost?",)
     assert kind(task.look.spec).draw(random.Random(1)).value in ("A1", "B2")
     assert [tool.name for tool in task.tools()] == ["berth_fee", "harbour.fee_of_berth", "stay_price"]
 
@@ -57,6 +59,7 @@ def test_some_are_held_out_and_none_is_on_both_sides():
 def test_every_task_can_be_asked_for_and_its_calls_fit_its_tools(task: Task):
     slots = ["{id}", "{n}"] if task.calc.spec else ["{id}"]
     assert all(sorted(SLOT.findall(request)) == slots for request in task.requests)
+    assert all(SLOT.findall(request) == ["{id}"] for request in task.alone)
     assert all("{r}" in answer for answer in task.answers)
     rng = random.Random(3)
     for _ in range(4):
@@ -68,6 +71,10 @@ def test_every_task_can_be_asked_for_and_its_calls_fit_its_tools(task: Task):
         assert last.holds
         assert stands(last.holds, last.answer.text)
         assert not SLOT.search(calling[0].messages[0].text + last.answer.text)
+        first, told = chain.looked_up(rng)
+        assert [call.name for call in first.answer.calls] == [chain.tools[0].name]
+        assert not told.answer.calls
+        assert stands(told.holds, told.answer.text)
 
 
 def test_the_parameters_of_a_computation_stand_in_any_order_and_keep_their_values():
