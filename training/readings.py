@@ -5,7 +5,8 @@ kind | description` tell the tool; lines with `>` are requests, `{id}` in them i
 `\\n` for a new line and slots such as `{a:city}`, and the lines with `=` behind it tell that text. Texts may sound like orders to somebody: who was
 asked what they say tells it. A line with `!` is a text that wants the reader of it to call something, for tests only.
 
-Above: `scenes`, `unseen`, `overlap`. Below: `chain_kinds`, `held_out`, `values`.
+Above: `scenes`, `unseen`, `overlap`. Below: `blocks`, `chain_kinds`, `held_out`,
+`values`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import NamedTuple
 
 from toolspeak.core.model import Tool, ToolCall
 
+from .blocks import blocks, kind_named, parts
 from .chain_kinds import one_string
 from .family import Style
 from .held_out import is_held_out
@@ -81,7 +83,7 @@ class Reader(NamedTuple):
         def filled(match: re.Match[str]) -> str:
             name, spec = match.groups()
             if spec:
-                value, said = kind(_spec(spec)).draw(rng)
+                value, said = kind(kind_named(spec)).draw(rng)
                 # As a person says them some numbers are words, but a machine writes digits.
                 values[name] = str(value) if isinstance(value, int) and not re.search(r"\d", said) else said
             return values[name]
@@ -113,35 +115,26 @@ def read(text: str) -> list[Reader]:
     Raises:
         ValueError: one is not told as it should be.
     """
-    return [_reader(block) for block in text.split("\n\n") if block.strip()]
+    return list(map(_reader, blocks(text)))
 
 
-def _reader(block: str) -> Reader:
+def _reader(block: list[tuple[str, str]]) -> Reader:
     head: dict[str, str] = {}
     requests: list[str] = []
     texts: list[tuple[str, list[str]]] = []
     try:
-        for line in block.strip().splitlines():
-            mark, _, rest = line.partition(" ")
+        for mark, rest in block:
             if mark == ">":
-                requests.append(rest.strip())
+                requests.append(rest)
             elif mark in ("<", "!"):
-                texts.append((rest.strip().replace("\\n", "\n"), []))
+                texts.append((rest.replace("\\n", "\n"), []))
             elif mark == "=":
-                texts[-1][1].append(rest.strip().replace("\\n", "\n"))
+                texts[-1][1].append(rest.replace("\\n", "\n"))
             else:
                 head[mark] = rest
-        names, about = _parts(head["reader"])
-        params, spec, which = _parts(head["by"])
+        names, about = parts(head["reader"])
+        params, spec, which = parts(head["by"])
     except (KeyError, ValueError, IndexError) as error:
-        raise ValueError(f"no reader: {block.strip().splitlines()[0]} ({error})") from error
+        raise ValueError(f"no reader: {' '.join(block[0])} ({error})") from error
     found = tuple(Text(each, tuple(answers)) for each, answers in texts)
-    return Reader(names, about, params, _spec(spec), which, tuple(requests), found)
-
-
-def _spec(text: str) -> str:
-    return text.replace(";", "|") if text.startswith("pick(") else text
-
-
-def _parts(line: str) -> list[str]:
-    return [part.strip() for part in line.split("|")]
+    return Reader(names, about, params, kind_named(spec), which, tuple(requests), found)

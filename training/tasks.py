@@ -6,7 +6,7 @@ description` for each parameter and `gives key` the one that computes with it, w
 user tells, drawn as `n kind` says. Lines with `>` are requests, `{id}` in them is what is looked up, those with `?` want nothing else; lines with `=` are answers with
 the result `{r}`.
 
-Above: `scenes`, `overlap`. Below: `chain_kinds`, `held_out`.
+Above: `scenes`, `overlap`. Below: `blocks`, `chain_kinds`, `held_out`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+from .blocks import blocks, kind_named, parts
 from .chain_kinds import Compute, Lookup, Task
 from .held_out import is_held_out
 
@@ -40,14 +41,13 @@ def read(text: str) -> list[Task]:
     Raises:
         ValueError: one is not told as it should be.
     """
-    return [_task(block) for block in text.split("\n\n") if block.strip()]
+    return list(map(_task, blocks(text)))
 
 
-def _task(block: str) -> Task:
+def _task(block: list[tuple[str, str]]) -> Task:
     lines: dict[str, list[str]] = {}
-    for line in block.strip().splitlines():
-        head, _, rest = line.partition(" ")
-        lines.setdefault(head, []).append(rest.strip())
+    for mark, rest in block:
+        lines.setdefault(mark, []).append(rest)
     try:
         (look,), (by,), (compute,) = lines["lookup"], lines["by"], lines["compute"]
         found, result = lines["gives"]
@@ -59,19 +59,18 @@ def _task(block: str) -> Task:
             tuple(lines["?"]),
         )
     except (KeyError, ValueError) as error:
-        raise ValueError(f"no task: {block.strip().splitlines()[0]} ({error})") from error
+        raise ValueError(f"no task: {' '.join(block[0])} ({error})") from error
 
 
 def _lookup(told: str, by: str, found: str) -> Lookup:
-    (names, about), (params, spec, which) = _parts(told), _parts(by)
+    (names, about), (params, spec, which) = parts(told), parts(by)
     key, low, high, digits = found.split()
-    spec = spec.replace(";", "|") if spec.startswith("pick(") else spec
-    return Lookup(names, about, params, spec, which, "", key, float(low), float(high), int(digits))
+    return Lookup(names, about, params, kind_named(spec), which, "", key, float(low), float(high), int(digits))
 
 
 def _compute(told: str, params: list[str], spec: str, key: str) -> Compute:
-    names, about = _parts(told)
-    rows = [(*_parts(each)[0].split(None, 2), _parts(each)[1]) for each in params]
+    names, about = parts(told)
+    rows = [(*parts(each)[0].split(None, 2), parts(each)[1]) for each in params]
     return Compute(
         names,
         about,
@@ -81,7 +80,3 @@ def _compute(told: str, params: list[str], spec: str, key: str) -> Compute:
         spec,
         key,
     )
-
-
-def _parts(line: str) -> list[str]:
-    return [part.strip() for part in line.split("|")]
