@@ -1,8 +1,8 @@
 """Scenes: a list of tools, and turns with the answers that are right for them.
 
 A group of turns shares its tools, so that the trainer reads the list once for all of them. `Scenes.group` draws one
-group; everything hangs on the seed. Above: `dataset`. Below: `family`, `compose`, `seal`, `recorded`, `chains`,
-`render`.
+group; everything hangs on the seed. Above: `dataset`. Below: `family`, `compose`, `seal`, `recorded`, `chains`, `readings`,
+`results`, `injected`, `render`.
 """
 
 from __future__ import annotations
@@ -157,7 +157,10 @@ class Scenes:
         rng.shuffle(offers)
         choice, mode = self._choice(rng, golds)
         beside = self._acting(rng, style, 1) if rng.random() < _ACTING_BESIDE else []
-        frame = self._frame(rng, _once([*beside, *(offer.tool for offer in offers)]), choice, kind)
+        tools = [offer.tool for offer in offers]
+        for tool in beside:
+            tools.insert(rng.randint(0, len(tools)), tool)
+        frame = self._frame(rng, _once(tools), choice, kind)
         scenes: list[Scene] = []
         for _ in range(rng.choice([3, 4, 4, 5])):
             scenes += self._scene(frame, golds, offers, mode, rng, style)
