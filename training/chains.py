@@ -97,7 +97,7 @@ def _filled(text: str, values: dict[str, str]) -> str:
 
 def _result(call: ToolCall, key: str, value: object, rng: random.Random) -> tuple[Message, str]:
     """A result of the call, and how it is told without a word too many."""
-    bare = rng.choice([str(value), json.dumps({"result": value})])
+    bare, said = rng.choice([str(value), json.dumps({"result": value})]), key.replace("_", " ")
     text = rng.choice(
         [
             json.dumps({key: value}),
@@ -108,10 +108,10 @@ def _result(call: ToolCall, key: str, value: object, rng: random.Random) -> tupl
             json.dumps({"ok": True, key: value}),
             json.dumps({"data": {key: value}, "status": "ok"}),
             _record(call, key, value, rng),
-            rng.choice(_IN_WORDS).format(key.replace("_", " "), value, next(iter(call.arguments.values()), "it")),
+            rng.choice(_IN_WORDS).format(said, value, next(iter(call.arguments.values()), "it")),
         ]
     )
-    words = f"The {'result' if text is bare else key.replace('_', ' ')} is {value}."
+    words = f"The {'result' if text is bare else said} is {value}."
     return Message("tool", results=(ToolResult(call.id, text, call.name),)), words
 
 

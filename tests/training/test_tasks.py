@@ -10,7 +10,6 @@ import pytest
 from toolspeak.core.schema import ArgumentSchema
 from training.chain_kinds import Task
 from training.chains import Chain
-from training.compare import stands
 from training.family import Style
 from training.tasks import read, written
 from training.values import kind
@@ -69,12 +68,13 @@ def test_every_task_can_be_asked_for_and_its_calls_fit_its_tools(task: Task):
             (call,) = each.answer.calls
             assert ArgumentSchema.of(tool.parameters).problems(call.arguments) == ()
         assert last.holds
-        assert stands(last.holds, last.answer.text)
+        assert all(each in last.answer.text for each in last.holds)
         assert not SLOT.search(calling[0].messages[0].text + last.answer.text)
         first, told = chain.looked_up(rng)
         assert [call.name for call in first.answer.calls] == [chain.tools[0].name]
         assert not told.answer.calls
-        assert stands(told.holds, told.answer.text)
+        assert told.holds
+        assert all(each in told.answer.text for each in told.holds)
 
 
 def test_the_parameters_of_a_computation_stand_in_any_order_and_keep_their_values():

@@ -16,7 +16,7 @@ from training.tasks import written
 from training.unseen import ASKED, UNSEEN
 
 TRAINING = Path(__file__).parents[2] / "training"
-TEXTS = sorted([*(TRAINING / "families").iterdir(), *(TRAINING / "tasks").iterdir()])
+TEXTS = sorted(file for folder in ("families", "tasks", "readings") for file in (TRAINING / folder).iterdir())
 
 
 @pytest.mark.parametrize("seed", range(40))
