@@ -82,8 +82,8 @@ class Chain:
     def _found(self, rng: random.Random) -> tuple[Drawn, float]:
         """Of what something is looked up, and what is found."""
         look = self._task.look
-        found = rng.uniform(look.low, look.high)
-        return kind(look.spec).draw(rng), round(found, look.digits) if look.digits else int(found)
+        found = round(rng.uniform(look.low, look.high), look.digits)
+        return kind(look.spec).draw(rng), found if look.digits else int(found)
 
     def _look(self, asked: Drawn) -> ToolCall:
         return ToolCall(self.tools[0].name, {self._param: asked.value}, "c1")

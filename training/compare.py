@@ -14,8 +14,10 @@ def same(one: JSONValue, other: JSONValue) -> bool:
 
 def plain(value: JSONValue) -> JSONValue:
     """The value without what makes no difference: case, spaces, a full stop, 1 or 1.0."""
-    if isinstance(value, bool) or value is None:
-        return value
+    if isinstance(value, bool):  # which Python takes for 0 and 1; no string here has a capital
+        return str(value)
+    if value is None:
+        return None
     if isinstance(value, int | float):
         return float(value)
     if isinstance(value, str):
@@ -26,10 +28,10 @@ def plain(value: JSONValue) -> JSONValue:
 
 
 def stands(wanted: tuple[str, ...], text: str) -> bool:
-    """Whether all of it stands in the text, but for case, spaces and the commas of thousands."""
+    """Whether all of it stands in the text, but for case, the width of spaces and the commas of thousands."""
     told = _squeezed(text)
     return all(_squeezed(each) in told for each in wanted)
 
 
 def _squeezed(text: str) -> str:
-    return re.sub(r"[\s,]+", "", text.lower())
+    return " ".join(re.sub(r"(?<=\d),(?=\d{3})", "", text.lower()).split())
