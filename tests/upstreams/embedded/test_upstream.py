@@ -99,7 +99,7 @@ def test_no_call_is_made_likelier_only_where_a_grammar_holds_the_answer_and_the_
     weighed = replace(HELD, extra={"logit_bias": {"5": 1}})
     free = Options(contract=True)
     asked = [suited(Request("m", (), options=options)).options for options in (HELD, weighed, free)]
-    assert asked == [replace(HELD, grammar={**HELD.grammar, "logit_bias": [[77, 2.5], *NEVER]}), weighed, free]
+    assert asked == [replace(HELD, grammar={**HELD.grammar, "logit_bias": [[77, 1.0], *NEVER]}), weighed, free]
 
 
 @pytest.mark.parametrize(
