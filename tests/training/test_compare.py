@@ -18,7 +18,9 @@ from training.compare import same, stands
         ("1200", "Room 1, 200 seats", False),
     ],
 )
-def test_an_answer_holds_a_value_but_for_case_wide_spaces_and_the_commas_of_thousands(wanted: str, text: str, told: bool) -> None:
+def test_an_answer_holds_a_value_but_for_case_wide_spaces_and_the_commas_of_thousands(
+    wanted: str, text: str, told: bool
+) -> None:
     assert stands((wanted,), text) is told
 
 
