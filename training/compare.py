@@ -28,9 +28,20 @@ def plain(value: JSONValue) -> JSONValue:
 
 
 def stands(wanted: tuple[str, ...], text: str) -> bool:
-    """Whether all of it stands in the text, but for case, the width of spaces and the commas of thousands."""
+    """Whether all of it stands in the text, but for case, the width of spaces, the commas of thousands and zeros after the point.
+
+    A number stands alone: 12 is not told by 112.5.
+    """
     told = _squeezed(text)
-    return all(_squeezed(each) in told for each in wanted)
+    return all(re.search(_alone(_squeezed(each)), told) for each in wanted)
+
+
+def _alone(wanted: str) -> str:
+    """A pattern for it that takes no digits of a longer number."""
+    before = r"(?<!\d)(?<!\d\.)" if wanted[:1].isdigit() else ""
+    zeros = "0*" if re.search(r"\.\d+$", wanted) else r"(?:\.0+)?"
+    after = zeros + r"(?!\d|\.\d)" if wanted[-1:].isdigit() else ""
+    return before + re.escape(wanted) + after
 
 
 def _squeezed(text: str) -> str:

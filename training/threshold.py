@@ -4,11 +4,12 @@
 
 Asked are requests that were never trained on: recorded ones with their own tools, and each with the one tool of another
 that has most words in common with it but does something else; families that were held out, and their near misses. Random
-tools are no test for a model that has learned to decline them. One token is asked for, of the engine that serves or with `--device cuda` of
+tools are no test for a model that has learned to decline them. With `--later` the same is asked where an answer was given before: a
+request that follows, and in its place what people say when they have what they wanted. One token is asked for, of the engine that serves or with `--device cuda` of
 the model in PyTorch, so a case takes no longer than its prompt. The rule: the most decided right, where each set counts as much as any
 other, and a call that nobody asked for twice.
 
-Above: nothing. Below: `dataset`, `recorded`, `model`.
+Above: nothing. Below: `dataset`, `recorded`, `endings`, `model`.
 """
 
 from __future__ import annotations
@@ -23,19 +24,25 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.request import Request, urlopen
 
-from toolspeak.core.model import JSONObject
+from toolspeak.core.model import JSONObject, Message, TextPart
 
+from .endings import ENDINGS
 from .recorded import Record, Recorded
 from .render import Turn, prompt
 from .scenes import Scene, Scenes, nearest, recorded_scene
 
 #: Biases that are looked at.
-BIASES = tuple(half / 2 for half in range(-10, 7))
-_CALLING = frozenset(("recorded", "one"))
+BIASES = tuple(half / 2 for half in range(-24, 7))
+_CALLING = frozenset(("recorded", "one", "next_request"))
 #: How much worse a call is that nobody asked for than one that is missing: it does something, while the other is asked for again.
 _UNASKED = 2.0
 #: The likeliest tokens that the engine tells; one that is not among them is no likelier than the last.
 _TOLD = 40
+#: What stands before a recorded request that comes later.
+_GREETED = (
+    Message("user", (TextPart("Hello!"),)),
+    Message("assistant", (TextPart("Hello! How can I help you?"),)),
+)
 #: After how many cases it is told how far it is.
 _TOLD_EVERY = 20
 
@@ -86,6 +93,21 @@ def turns(recorded: Recorded, families: Scenes, count: int, rng: random.Random) 
             if left.get(scene.what):
                 left[scene.what] -= 1
                 found.append((scene.what, scene.turn))
+    return found
+
+
+def later_turns(recorded: Recorded, families: Scenes, count: int, rng: random.Random) -> list[tuple[str, Turn]]:
+    """The same where an answer was given before."""
+    whole = turns(recorded, families, count, rng)
+    found = [(set_, turn._replace(messages=(*_GREETED, *turn.messages))) for set_, turn in whole if "recorded" in set_]
+    left = count // 2
+    while left > 0:
+        for scene in families.group(rng):
+            if scene.what == "next_request":
+                left -= 1
+                ended = Message("user", (TextPart(rng.choice(ENDINGS)),))
+                found.append(("next_request", scene.turn))
+                found.append(("ended", scene.turn._replace(messages=(*scene.turn.messages[:-1], ended))))
     return found
 
 
@@ -171,6 +193,7 @@ def main() -> None:
     parser.add_argument("--adapter", default="", help="a GGUF file; by default the one that comes along")
     parser.add_argument("--device", default="", help="ask the model in PyTorch there, e.g. cuda, and not the engine")
     parser.add_argument("--count", type=int, default=160, help="requests of a set")
+    parser.add_argument("--later", action="store_true", help="ask where an answer was given before")
     given = parser.parse_args()
     if given.device and not given.adapter:
         parser.error("--device needs --adapter: in PyTorch none comes along")
@@ -178,7 +201,8 @@ def main() -> None:
     from .dataset import Sources, scenes_of
 
     families = scenes_of(Sources(given.weights, None, held_out=True))
-    asked = turns(Recorded(given.recorded, held_out=True), families, given.count, random.Random(17))
+    recorded = Recorded(given.recorded, held_out=True)
+    asked = (later_turns if given.later else turns)(recorded, families, given.count, random.Random(17))
     where = points(asked, given.weights)
     margins = (
         in_torch(where, given.weights, Path(given.adapter), given.device)

@@ -64,6 +64,14 @@ def dumped(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
+@pytest.mark.parametrize("phase", EMULATING)
+def test_it_is_told_whether_the_user_speaks_after_an_answer(phase: PhaseName):
+    thanks = (user("How is it in Oslo?"), Message("assistant", (TextPart("Foggy."),)), user("Thanks!"))
+    first, later = (asking(messages).request(phase).options for messages in (thanks[:1], thanks))
+    assert (first.contract, first.answered) == (True, False)
+    assert (later.contract, later.answered) == (True, True)
+
+
 # ---- tools
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from toolspeak.core.history import (
     MEDIA_KINDS,
     decision_messages,
+    is_answered,
     nonce_is_free,
     plain,
     project,
@@ -349,6 +350,26 @@ def test_what_came_since_the_user_spoke():
     assert since_last_user((ASK, CALL, Message("user"))) == ()
     assert since_last_user((CALL, RESULT)) == (CALL, RESULT)
     assert since_last_user(()) == ()
+
+
+@pytest.mark.parametrize(
+    ("messages", "answered"),
+    [
+        ((), False),
+        ((ASK,), False),
+        ((ASK, CALL, RESULT), False),
+        ((ASK, CALL, RESULT, ANSWER), False),
+        ((ASK, CALL, RESULT, ANSWER, ASK), True),
+        ((ASK, ANSWER, ASK, say("user", "Please.")), True),
+        ((ASK, ANSWER, ASK, say("system", "Be brief.")), True),
+        ((ASK, ANSWER, ASK, CALL, RESULT), False),
+        ((ASK, CALL, ASK), False),
+        ((ASK, say("assistant", ""), ASK), False),
+        ((ASK, CALL, say("user", "Hm", results=RESULT.results)), False),
+    ],
+)
+def test_the_user_speaks_after_an_answer_or_before_there_is_one(messages: tuple[Message, ...], answered: bool):
+    assert is_answered(messages) is answered
 
 
 @pytest.mark.requirement("R-E4")

@@ -16,6 +16,14 @@ from training.compare import same, stands
         ("35", "There are 3, 5 of them.", False),
         ("35", "There are 3,5 of them.", False),
         ("1200", "Room 1, 200 seats", False),
+        ("12", "The result is 112.5.", False),
+        ("12", "The result is 12.5.", False),
+        ("5", "It is 1.5", False),
+        ("12", "It is 12.", True),
+        ("12", "It is 12.00 now", True),
+        ("12.5", "It is 12.50 euros", True),
+        ("12.5", "It is 12.55 euros", False),
+        ("14:05", "It is 14:05 there", True),
     ],
 )
 def test_an_answer_holds_a_value_but_for_case_wide_spaces_and_the_commas_of_thousands(

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import random
+from pathlib import Path
+
 import pytest
 
-from training.recorded import Record, record_of
-from training.scenes import nearest
-from training.threshold import Margin, best, shares
+from toolspeak.core.history import is_answered
+from training.endings import ENDINGS
+from training.family import families
+from training.recorded import Record, Recorded, record_of
+from training.scenes import Scenes, nearest
+from training.threshold import Margin, best, later_turns, shares
 
 
 def recorded(request: str, name: str, about: str) -> Record:
@@ -49,3 +56,22 @@ def test_the_bias_is_chosen_that_decides_most_right_and_changes_least_where_an_u
 ):
     margins = [*(Margin("one", each) for each in calls), *(Margin("near_miss", each) for each in nones)]
     assert best(margins) == chosen
+
+
+def test_later_an_answer_stands_before_and_half_of_the_families_say_thanks_in_place_of_a_request(tmp_path: Path):
+    tool = {"name": "tide_table", "description": "High water", "parameters": {"harbor": {"type": "str"}}}
+    rows = [
+        {
+            "query": f"High water in {at}?",
+            "tools": [tool],
+            "answers": [{"name": "tide_table", "arguments": {"harbor": at}}],
+        }
+        for at in ("Brest", "Vigo", "Cuxhaven", "Leith")
+    ]
+    (tmp_path / "some.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    asked = later_turns(Recorded(tmp_path), Scenes(families(), None, []), 4, random.Random(1))
+    assert all(is_answered(turn.messages) for _, turn in asked)
+    said = {set_: [turn.messages[-1].text for each, turn in asked if each == set_] for set_, _ in asked}
+    assert len(said["next_request"]) == len(said["ended"]) >= 2
+    assert set(said["ended"]) <= set(ENDINGS) and not set(said["next_request"]) & set(ENDINGS)
+    assert all(text.startswith("High water") for text in said["recorded"])

@@ -39,6 +39,7 @@ __all__ = [
     "Projected",
     "cached_to",
     "decision_messages",
+    "is_answered",
     "nonce_is_free",
     "plain",
     "project",
@@ -452,6 +453,18 @@ def since_last_user(messages: tuple[Message, ...]) -> tuple[Message, ...]:
             # Results that the user brought along with words were there before the words.
             return messages[at + 1 :]
     return messages
+
+
+def is_answered(messages: tuple[Message, ...]) -> bool:
+    """Whether the user speaks after an answer in words, so that what is said now may ask for nothing."""
+    spoke = False
+    for message in reversed(messages):
+        if message.role == "assistant":
+            return spoke and not message.calls and bool(message.text)
+        if message.role == "tool" or message.results:
+            return False
+        spoke = spoke or message.role == "user"
+    return False
 
 
 def untrusted_texts(messages: tuple[Message, ...]) -> tuple[str, ...]:

@@ -221,6 +221,8 @@ class Options(msgspec.Struct, frozen=True):
     dispensable: tuple[str, ...] = ()
     #: Whether the prompt tells which tools there are, and how to call them.
     contract: bool = False
+    #: Whether an answer was given before the user spoke last: what is said now may ask for nothing.
+    answered: bool = False
 
 
 class Request(msgspec.Struct, frozen=True):

@@ -102,6 +102,11 @@ def test_no_call_is_made_likelier_only_where_a_grammar_holds_the_answer_and_the_
     assert asked == [replace(HELD, grammar={**HELD.grammar, "logit_bias": [[77, 1.0], *NEVER]}), weighed, free]
 
 
+def test_once_something_was_answered_a_call_must_be_likelier_to_be_made():
+    later = suited(Request("m", (), options=replace(HELD, answered=True))).options
+    assert later.grammar["logit_bias"] == [[77, 8.0], *NEVER]
+
+
 @pytest.mark.parametrize(
     ("recipe", "weights"),
     [

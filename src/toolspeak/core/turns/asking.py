@@ -20,6 +20,7 @@ from ..history import (
     Projected,
     cached_to,
     decision_messages,
+    is_answered,
     nonce_is_free,
     plain,
     project,
@@ -236,9 +237,7 @@ class Asking:
         grammar = self._grammar("inline")
         stops = self._stops()
         ours = ("stop",) if stops and not request.options.stop else ()
-        options = msgspec.structs.replace(
-            request.options, response_format=None, stop=stops, grammar=grammar, contract=True, dispensable=ours
-        )
+        options = msgspec.structs.replace(self._told(grammar), stop=stops, dispensable=ours)
         return self._bare(Projected(messages, projected.notes), options)
 
     def _stops(self) -> tuple[str, ...]:
@@ -259,7 +258,7 @@ class Asking:
                 templates=self._templates,
             )
         )
-        options = self._held_to("decision")
+        options = self._told(self._grammar("decision"))
         profile = self._plan.profile
         messages = decision_messages(self._messages, contract.text)
         if not profile.system_role:
@@ -281,13 +280,17 @@ class Asking:
         )
         projected = self._projected()
         messages = self._placed(projected.messages, contract)
-        options = self._held_to("envelope")
+        options = self._told(self._grammar("envelope"))
         return self._bare(Projected(messages, projected.notes), options)
 
-    def _held_to(self, phase: PhaseName) -> Options:
-        """The options of a request whose answer is one document."""
+    def _told(self, grammar: dict[str, object]) -> Options:
+        """The options of a request whose prompt tells of the tools."""
         return msgspec.structs.replace(
-            self._request.options, response_format=None, grammar=self._grammar(phase), contract=True
+            self._request.options,
+            response_format=None,
+            grammar=grammar,
+            contract=True,
+            answered=is_answered(self._request.messages),
         )
 
     def _placed(self, messages: tuple[Message, ...], contract: Contract) -> tuple[Message, ...]:

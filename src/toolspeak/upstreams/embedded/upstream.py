@@ -70,9 +70,9 @@ ADAPTER = Path(__file__).parents[2] / "adapters" / "smollm2-135m-tools.gguf"
 #: In place of an adapter's file: the model as it is.
 NO_ADAPTER = "none"
 #: The token `]` of the default model, by which a list of calls ends before it has begun, and how much more likely it is
-#: made: with its adapter the model calls what is near too readily. Chosen on data it was not trained on, see
-#: `training/README.md`.
-_NO_CALLS, _TOWARDS = 77, 1.0
+#: made: with its adapter the model calls what is near too readily, and more so once it has answered something, where
+#: people also say thanks. Both chosen on data it was not trained on, see `training/README.md`.
+_NO_CALLS, _TOWARDS, _TOWARDS_LATER = 77, 1.0, 8.0
 #: The control tokens of the default model (`<|im_start|>`, `<file_sep>` ...) but for those that end an answer. To a
 #: grammar they are the letters of their names, which may stand in any string, but llama.cpp leaves them out of the
 #: answer: a string came shorter than its `minLength`. Of other models it is not known here which tokens end an answer.
@@ -205,7 +205,7 @@ def suited(request: Request) -> Request:
     """
     options = request.options
     if options.contract:
-        return _weighed(request, [_NO_CALLS, _TOWARDS])
+        return _weighed(request, [_NO_CALLS, _TOWARDS_LATER if options.answered else _TOWARDS])
     alone: JSONObject = {"lora": [{"id": 0, "scale": 0.0}], **options.own}
     return _weighed(_with(request, msgspec.structs.replace(options, own=alone)))
 
