@@ -72,7 +72,7 @@ NO_ADAPTER = "none"
 #: The token `]` of the default model, by which a list of calls ends before it has begun, and how much more likely it is
 #: made: with its adapter the model calls what is near too readily, and more so once it has answered something, where
 #: people also say thanks. Both chosen on data it was not trained on, see `training/README.md`.
-_NO_CALLS, _TOWARDS, _TOWARDS_LATER = 77, 1.0, 8.0
+_NO_CALLS, _TOWARDS, _TOWARDS_LATER = 77, 1.0, 7.0
 #: The control tokens of the default model (`<|im_start|>`, `<file_sep>` ...) but for those that end an answer. To a
 #: grammar they are the letters of their names, which may stand in any string, but llama.cpp leaves them out of the
 #: answer: a string came shorter than its `minLength`. Of other models it is not known here which tokens end an answer.
