@@ -28,7 +28,7 @@ def plain(value: JSONValue) -> JSONValue:
 
 
 def stands(wanted: tuple[str, ...], text: str) -> bool:
-    """Whether all of it stands in the text, but for case, the width of spaces, the commas of thousands and zeros after the point.
+    """Whether all of it stands in the text, but for case, the width of spaces, the commas of thousands and zeros around a number.
 
     A number stands alone: 12 is not told by 112.5.
     """
@@ -38,7 +38,7 @@ def stands(wanted: tuple[str, ...], text: str) -> bool:
 
 def _alone(wanted: str) -> str:
     """A pattern for it that takes no digits of a longer number."""
-    before = r"(?<!\d)(?<!\d\.)" if wanted[:1].isdigit() else ""
+    before = r"(?<!\d)(?<!\d\.)0*" if wanted[:1].isdigit() else ""
     zeros = "0*" if re.search(r"\.\d+$", wanted) else r"(?:\.0+)?"
     after = zeros + r"(?!\d|\.\d)" if wanted[-1:].isdigit() else ""
     return before + re.escape(wanted) + after

@@ -21,6 +21,8 @@ from training.compare import same, stands
         ("5", "It is 1.5", False),
         ("12", "It is 12.", True),
         ("12", "It is 12.00 now", True),
+        ("59", "The prefix is 059.", True),
+        ("59", "The number is 1059.", False),
         ("12.5", "It is 12.50 euros", True),
         ("12.5", "It is 12.55 euros", False),
         ("14:05", "It is 14:05 there", True),

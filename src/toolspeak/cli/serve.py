@@ -138,7 +138,9 @@ class _Reader:
 @click.option("--protocol", type=click.Choice(_PROTOCOLS), help="what the upstream speaks")
 @click.option("--transport", type=click.Choice(["auto", "thin", "httpx2"]), help="how upstreams are reached")
 @click.option("--model", default="", metavar="NAME", help="use this model whatever a request names")
-@click.option("--adapter", default="", metavar="FILE", help="a LoRA adapter (GGUF) for the embedded model; none: as it is")
+@click.option(
+    "--adapter", default="", metavar="FILE", help="a LoRA adapter (GGUF) for the embedded model; none: as it is"
+)
 @click.option("--context", type=int, metavar="N", help="tokens that an answer of the embedded model may see (4096)")
 @click.option("--mode", type=click.Choice(["auto", "force", "fallback", "off"]), help="when to emulate tool calls")
 @click.option("--plan", type=click.Choice(["inline", "decision", "envelope"]), help="how to emulate them")
