@@ -208,13 +208,15 @@ def in_families(test: Test) -> None:
 
 def in_tasks(test: Test) -> None:
     """Print the tools of tasks of several rounds, and those that read something, that are functions of a test, and the requests that it asks as well."""
-    tasks = [each for held_out in (False, True) for each in (*written(held_out), *readers(held_out))]
-    for tool in chain(TRAINED.tools(), *(task.tools() for task in tasks)):
+    tasks = [*written(), *written(held_out=True)]
+    reading = [*readers(), *readers(held_out=True)]
+    for tool in chain(TRAINED.tools(), *(each.tools() for each in (*tasks, *reading))):
         parameters: JSONObject = {key: {} for key in tool.parameters["properties"]}
         told: JSONObject = {"name": tool.name, "description": tool.description, "parameters": parameters}
         if test.has_function(told):
             print(tool.name, f"| of a task | likeness {test.likeness(told):.2f}")
-    for request in (each for task in tasks for each in task.requests if test.words(each)):
+    asked = chain(*(each.requests for each in (*tasks, *reading)), *(task.alone for task in tasks))
+    for request in filter(test.words, asked):
         print(request, "| of a task")
 
 

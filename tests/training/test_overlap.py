@@ -10,7 +10,9 @@ import pytest
 
 from toolspeak.core.model import JSONObject
 from training.overlap import Test as PublicTest
-from training.overlap import bare, cleaned, main, of_bfcl, of_seal, seen_by_readers
+from training.overlap import bare, cleaned, in_tasks, main, of_bfcl, of_seal, seen_by_readers
+from training.readings import readers
+from training.tasks import written
 
 ENTRY: JSONObject = {
     "question": [
@@ -127,3 +129,14 @@ def test_a_folder_without_a_test_is_not_taken_for_one_that_shares_nothing(
     monkeypatch.setattr("sys.argv", ["overlap", str(tmp_path / "absent"), str(tmp_path)])
     with pytest.raises(SystemExit, match="no case of the leaderboard"):
         main()
+
+
+def test_whatever_is_asked_for_in_a_task_is_searched_also_a_lookup_alone_and_what_is_read(
+    capsys: pytest.CaptureFixture[str],
+):
+    both = [each for task in written() for each in task.requests]
+    alone = [each for task in written() for each in task.alone]
+    read = [each for reader in readers() for each in reader.requests]
+    for request in (max(said, key=len) for said in (both, alone, read)):
+        in_tasks(PublicTest([{"question": [[{"content": request}]]}]))
+        assert request in capsys.readouterr().out
