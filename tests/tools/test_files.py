@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -246,6 +247,91 @@ def test_no_open_file_is_left(work: Path):
         refused(work, "read_file", "leads out", path="a/../../x")
         refused(work, "read_file", "is a folder", path="a")
     assert not before or len(os.listdir("/proc/self/fd")) == before
+
+
+# ---- several writers
+
+
+def during_write(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], None]) -> None:
+    """Have something happen between the reading and the writing of the next file that is written."""
+    write = Confined.write
+
+    def interrupted(self: Confined, path: str, data: bytes) -> bool:
+        monkeypatch.setattr(Confined, "write", write)
+        meanwhile()
+        return write(self, path, data)
+
+    monkeypatch.setattr(Confined, "write", interrupted)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "expected"),
+    [
+        ("edit_file", {"path": "file", "old": "two", "new": "2"}, "1 2"),
+        ("edit_file", {"path": "./inner/../file", "old": "two", "new": "2"}, "1 2"),
+        ("edit_file", {"path": "link", "old": "two", "new": "2"}, "1 2"),
+        ("edit_file", {"path": "inner/up/file", "old": "two", "new": "2"}, "1 2"),
+        ("write_file", {"path": "file", "content": "new"}, "new"),
+    ],
+)
+def test_another_writer_of_a_file_waits_until_an_edit_of_it_has_ended(
+    work: Path, monkeypatch: pytest.MonkeyPatch, name: str, arguments: JSONObject, expected: str
+):
+    (work / "file").write_text("one two")
+    (work / "inner").mkdir()
+    (work / "inner" / "up").symlink_to("..")
+    (work / "link").symlink_to("file")
+    other = threading.Thread(target=do, args=(work, name), kwargs=arguments)
+    waited: list[bool] = []
+
+    def meanwhile() -> None:
+        other.start()
+        other.join(0.2)
+        waited.append(other.is_alive())
+
+    during_write(monkeypatch, meanwhile)
+    do(work, "edit_file", path="file", old="one", new="1")
+    other.join(20)
+    assert waited == [True]
+    assert (work / "file").read_text() == expected
+
+
+def test_writers_of_other_files_do_not_wait(work: Path, monkeypatch: pytest.MonkeyPatch):
+    (work / "file").write_text("one")
+    (work / "inner").mkdir()
+    other = threading.Thread(target=do, args=(work, "write_file"), kwargs={"path": "inner/file", "content": "new"})
+    alive: list[bool] = []
+
+    def meanwhile() -> None:
+        other.start()
+        other.join(20)
+        alive.append(other.is_alive())
+
+    during_write(monkeypatch, meanwhile)
+    do(work, "edit_file", path="file", old="one", new="1")
+    assert alive == [False]
+    assert [(work / name).read_text() for name in ("file", "inner/file")] == ["1", "new"]
+
+
+def test_edits_from_several_threads_lose_nothing_and_leave_nothing(work: Path):
+    for _ in range(10):
+        (work / "file").write_text("".join(f"<{at}>\n" for at in range(8)))
+        edits = [{"path": "file", "old": f"<{at}>", "new": f"[{at}]"} for at in range(8)]
+        threads = [threading.Thread(target=do, args=(work, "edit_file"), kwargs=edit) for edit in edits]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+        assert (work / "file").read_text() == "".join(f"[{at}]\n" for at in range(8))
+    assert os.listdir(work) == ["file"]
+
+
+def test_a_lock_is_forgotten_when_its_file_is_not_written_any_more(work: Path):
+    before = len(files._LOCKS)
+    for number in range(50):
+        do(work, "write_file", path=f"{number}", content="text")
+    refused(work, "edit_file", "does not hold", path="0", old="missing", new="y")
+    assert len(files._LOCKS) == before
 
 
 # ---- no way out

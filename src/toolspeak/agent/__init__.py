@@ -58,7 +58,8 @@ class AsyncAgent:
         max_tokens: likewise for tokens of all requests together.
         max_seconds: likewise for the time that a task takes.
         instructions: what the model is told before the conversation.
-        parallel: whether calls of one round run at the same time, or one after the other.
+        parallel: whether calls of one round run at the same time, or one after the other. Calls with side effects
+            always run one after the other, in the order of the model.
         approve: is asked before a call that changes something runs: a function that takes a `Question` and says yes
             or no, or an `Approval` with rules. Without it such calls run, but not those that may have run before they
             were interrupted.

@@ -1,6 +1,6 @@
 """The tools of an agent, and how one call of them is carried out: with consent, within a time, whatever it raises.
 
-Above: `agent.run`. Below: `tools.base`; functions are wrapped by `tools.functions`.
+Above: `agent.run`, `server.loop`. Below: `core.rounds`, `tools.base`; functions are wrapped by `tools.functions`.
 """
 
 from __future__ import annotations
@@ -8,10 +8,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import groupby
 from typing import Any, TypeAlias, TypeVar, cast
 
 from ..core.model import JSONObject, Media, Opaque, Tool
+from ..core.rounds import Planned
 from ..errors import ToolDenied, ToolspeakError, ToolTimeout, UsageError
 from ..tools.approval import Answer as Consent
 from ..tools.approval import Approval, Question
@@ -24,10 +27,12 @@ __all__ = [
     "Toolbox",
     "Toolboxes",
     "approval_of",
+    "barriers",
     "carried_out",
     "committed",
     "consented",
     "ended",
+    "in_order",
     "seconds_for",
     "together",
 ]
@@ -206,6 +211,31 @@ def seconds_for(most: float | None, deadline: float | None, now: float) -> float
     """How long a call that begins now may take: `most` by itself, and no longer than to the deadline of the whole."""
     limits = [most, None if deadline is None else max(deadline - now, _NO_TIME)]
     return min((limit for limit in limits if limit is not None), default=None)
+
+
+def barriers(calls: Iterable[Planned]) -> Iterator[list[Planned]]:
+    """Split the calls of a round into batches, in order: each call with side effects alone, the calls between together.
+
+    A call may depend on what one before it changes, and the model cannot see results within a round: so it relies on
+    the order in which it wrote the calls.
+    """
+    for side_effects, neighbours in groupby(calls, key=lambda planned: planned.side_effects):
+        if side_effects:
+            yield from ([planned] for planned in neighbours)
+        else:
+            yield list(neighbours)
+
+
+async def in_order(calls: Iterable[Planned], work: Callable[[Planned], Coroutine[Any, Any, T]]) -> list[T]:
+    """Run the calls of a round and return their results in order.
+
+    A call with side effects starts when all calls before it have ended, and no later call starts before it has ended.
+    Other calls run in parallel.
+    """
+    results: list[T] = []
+    for batch in barriers(calls):
+        results += await together([partial(work, planned) for planned in batch])
+    return results
 
 
 async def together(works: Sequence[Callable[[], Coroutine[Any, Any, T]]]) -> list[T]:

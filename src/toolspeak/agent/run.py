@@ -8,7 +8,6 @@ Below: `agent.calls`, `client`, `journal`, `core.rounds`.
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -40,7 +39,7 @@ from ..errors import ToolDenied, ToolspeakError, UpstreamTimeout
 from ..journal import Journal
 from ..tools.approval import Approval
 from ..tools.base import CallContext, Executable, call_key
-from .calls import Toolbox, carried_out, committed, consented, ended, seconds_for, together
+from .calls import Toolbox, carried_out, committed, consented, ended, in_order, seconds_for
 from .events import (
     AgentEvent,
     CallStarted,
@@ -69,7 +68,7 @@ class Manner(msgspec.Struct, frozen=True):
 
     instructions: str = ""
     limits: Limits = Limits()
-    #: Whether calls of one round run at the same time.
+    #: Whether calls of one round without side effects run at the same time.
     parallel: bool = True
     approval: Approval | None = None
     #: How many seconds one call may take.
@@ -204,7 +203,7 @@ class Work:
             if record.result is not None:
                 self._tell(ResultReady(record.call, record.result))
         if self._manner.parallel:
-            await together([functools.partial(self._run, rounds, planned, execute) for planned in execute.calls])
+            await in_order(execute.calls, lambda planned: self._run(rounds, planned, execute))
         else:
             for planned in execute.calls:
                 await self._run(rounds, planned, execute)

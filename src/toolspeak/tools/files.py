@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+import threading
+import unicodedata
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 from ..errors import ToolError
 from .base import Executable
@@ -36,6 +40,10 @@ _DEEPEST = 64
 _SNIFFED = 8192
 #: Folders that are not looked into unless they are named: other people's code, and histories.
 _PASSED_BY = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv", ".tox"})
+#: The locks of files that are being written, in all work directories of this process; one that is not in use vanishes.
+#: The key is the folder (device and inode) and the name in it: the inode of the file changes with each write.
+_LOCKS: WeakValueDictionary[tuple[int, int, str], threading.Lock] = WeakValueDictionary()
+_LOCKS_GUARD = threading.Lock()
 
 
 def file_tools(work: str | os.PathLike[str], *, write: bool = True) -> list[Executable]:
@@ -93,7 +101,8 @@ class _Files:
             content: All that the file shall hold.
         """
         data = _encoded(content)
-        new = self._confined.write(path, data)
+        with self._locked(path, create=True):
+            new = self._confined.write(path, data)
         return f"{'made' if new else 'replaced'} `{shown(path)}`, {len(data)} bytes"
 
     def edit_file(self, path: str, old: str, new: str) -> str:
@@ -108,16 +117,8 @@ class _Files:
             raise ToolError("`old` must not be empty", hint="use write_file for a new file")
         if old == new:
             raise ToolError("`old` and `new` are the same")
-        text = self._text(path)
-        count = text.count(old)
-        if count == 0:
-            hint = "its lines end with CR LF" if "\r\n" in text and "\n" in old else "read the file and copy it exactly"
-            raise ToolError(f"`{shown(path)}` does not hold that piece", hint=hint)
-        if count > 1 or text.find(old, text.find(old) + 1) >= 0:
-            raise ToolError(
-                f"`{shown(path)}` holds that piece more than once", hint="add more of what stands around it"
-            )
-        self._confined.write(path, _encoded(text.replace(old, new)))
+        with self._locked(path):
+            self._confined.write(path, _encoded(_edited(self._text(path), path, old, new)))
         return f"edited `{shown(path)}`"
 
     def list_files(self, path: str = ".", recursive: bool = False) -> str:
@@ -161,6 +162,24 @@ class _Files:
                     break
         return "\n".join(matched) or "[no match]"
 
+    @contextmanager
+    def _locked(self, path: str, *, create: bool = False) -> Generator[None]:
+        """Hold the lock of a file: among all threads of this process, only one writes it at a time.
+
+        Other processes are not kept out. With `create`, folders that are missing on the way are made.
+
+        Raises:
+            ToolError: the path leads outside, or cannot be reached.
+        """
+        with self._confined.reached(path, create=create) as place:
+            folder = os.fstat(place.folder)
+        # Some file systems ignore case and the composition of characters. Two files that share a lock do no harm.
+        key = (folder.st_dev, folder.st_ino, unicodedata.normalize("NFC", place.name).casefold())
+        with _LOCKS_GUARD:
+            lock = _LOCKS.setdefault(key, threading.Lock())
+        with lock:
+            yield
+
     def _text(self, path: str) -> str:
         with self._confined.opened(path) as (descriptor, status):
             if status.st_size > _MOST_BYTES:
@@ -170,6 +189,21 @@ class _Files:
         if text is None:
             raise ToolError(f"`{shown(path)}` is no text file; it has {len(data)} bytes")
         return text
+
+
+def _edited(text: str, path: str, old: str, new: str) -> str:
+    """Replace the one occurrence of `old` in the text of a file.
+
+    Raises:
+        ToolError: there is none, or more than one.
+    """
+    count = text.count(old)
+    if count == 0:
+        hint = "its lines end with CR LF" if "\r\n" in text and "\n" in old else "read the file and copy it exactly"
+        raise ToolError(f"`{shown(path)}` does not hold that piece", hint=hint)
+    if count > 1 or text.find(old, text.find(old) + 1) >= 0:
+        raise ToolError(f"`{shown(path)}` holds that piece more than once", hint="add more of what stands around it")
+    return text.replace(old, new)
 
 
 _PART = "read a part with `first_line` and `lines`"

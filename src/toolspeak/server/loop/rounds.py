@@ -14,12 +14,11 @@ import secrets
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from functools import partial
 from typing import NamedTuple, Protocol
 
 import msgspec
 
-from ...agent.calls import Toolbox, carried_out, seconds_for, together
+from ...agent.calls import Toolbox, carried_out, in_order, seconds_for
 from ...core.engine import Outcome
 from ...core.events import (
     CallArgs,
@@ -304,10 +303,10 @@ class LoopTurn:
     # ---- tools
 
     async def _executed(self, action: Execute) -> tuple[Ran, ...]:
-        """All calls of a round at once; cancelling this cancels them."""
+        """Run all calls of a round, in the same order as an agent does; cancelling this cancels them."""
         began = time.monotonic()
         try:
-            return tuple(await together([partial(self._ran, planned, action) for planned in action.calls]))
+            return tuple(await in_order(action.calls, lambda planned: self._ran(planned, action)))
         finally:
             self.tooled += time.monotonic() - began
 
