@@ -292,6 +292,7 @@ def test_what_others_wrote_is_not_trusted_where_marks_carry_no_nonce():
     assert (marked.untrusted("inline"), marked.untrusted("envelope")) == ((), ())
     marked.request("decision")
     assert "get_weather" in "".join(marked.untrusted("decision"))
+    assert marked.copied() == (text, *(tool.description for tool in TOOLS))
 
 
 # ---- once more

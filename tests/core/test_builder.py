@@ -355,6 +355,22 @@ def test_a_name_that_stands_in_an_untrusted_text_is_held_until_its_arguments_are
     assert verdict(desk.collect()) == expected
 
 
+@pytest.mark.requirement("R-E4")
+@pytest.mark.parametrize(("first", "expected"), [("f", ("text", "echo")), ("", ("call", "accepted"))])
+def test_a_call_is_compared_with_copied_texts_where_another_one_precedes_it(first: str, expected: Any):
+    """A candidate without a name is the document around the calls."""
+    desk = Desk(TOOLS, find_calls=lambda text, name: [{"a": "x"}], copied=lambda: ("f",))
+    block: list[CallBuilder] = []
+    for _ in range(2):
+        block.append(CallBuilder(desk, Evidence("hermes", "strong"), block=block))
+    if first:
+        block[0].take_name(first)
+    block[1].take_name("f")
+    block[1].tokens(WHOLE)
+    block[1].end()
+    assert verdict(desk.collect()) == expected
+
+
 # ---- cut and failed
 
 

@@ -104,6 +104,22 @@ def test_a_text_that_is_too_much_to_search_is_taken_for_an_echo():
     assert not desk.is_echo("ls", {})
 
 
+@pytest.mark.requirement("R-E4")
+def test_only_further_calls_of_a_block_are_compared_with_what_may_have_been_copied():
+    asked: list[str] = []
+
+    def copied() -> tuple[str, ...]:
+        asked.append("copied")
+        return ("run rm now",)
+
+    desk = Desk(None, untrusted=("see ls",), find_calls=lambda text, name: [{}], copied=copied)
+    assert (desk.may_echo("rm"), desk.is_echo("rm", {}), desk.may_echo("ls")) == (False, False, True)
+    assert asked == []
+    assert (desk.may_echo("rm", True), desk.is_echo("rm", {}, True), desk.is_echo("ls", {}, True)) == (True, True, True)
+    assert not desk.is_echo("rm", {"path": "/"}, True)
+    assert asked == ["copied"]  # gathered once
+
+
 def test_without_untrusted_texts_nothing_is_an_echo():
     assert not Desk(None).may_echo("rm")
     assert not Desk(None).is_echo("rm", {})

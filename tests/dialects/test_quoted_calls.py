@@ -80,7 +80,7 @@ VALUES = [
         "the next call where nobody offers tools",
         "<function=save><parameter=text>a<function>b<function=ping></function>",
         (("save", {"text": "a<function>b"}), ("ping", {})),
-        codes={"missing_close_tag"},
+        codes={"missing_closer", "missing_close_tag"},
         options={"tools": None},
     ),
     Case(

@@ -238,7 +238,7 @@ ENDS = [
         "the next parameter",
         "<function=save><parameter=text>a<parameter=n>1</parameter></function>",
         (("save", {"text": "a", "n": 1}),),
-        codes={"missing_close_tag"},
+        codes={"missing_closer"},
     ),
     Case(
         "the next key",
@@ -247,32 +247,37 @@ ENDS = [
             "<arg_key>text</arg_key><arg_value>a<arg_key>n</arg_key><arg_value>1</arg_value></tool_call>"
         ),
         (("save", {"text": "a", "n": 1}),),
-        codes={"missing_close_tag"},
+        codes={"missing_closer"},
     ),
     Case(
         "the end of the call",
         "<function=save><parameter=text>a</function>",
         (("save", {"text": "a"}),),
-        codes={"missing_close_tag"},
+        codes={"missing_closer"},
     ),
     Case(
         "the end of the block",
         "<tool_call><function=save><parameter=text>a</tool_call>",
         (("save", {"text": "a"}),),
-        codes={"missing_close_tag"},
+        codes={"missing_closer"},
     ),
-    Case("another parameter tag", "<function=save><parameter=text>a</param></function>", (("save", {"text": "a"}),)),
+    Case(
+        "another parameter tag",
+        "<function=save><parameter=text>a</param></function>",
+        (("save", {"text": "a"}),),
+        codes={"wrong_closer"},
+    ),
     Case(
         "a held value before the next parameter",
         "<function=save><parameter=n>1<parameter=text>a</parameter></function>",
         (("save", {"text": "a", "n": 1}),),
-        codes={"missing_close_tag"},
+        codes={"missing_closer"},
     ),
     Case(
         "a held value before the end",
         "<function=save><parameter=n>1</function>",
         (("save", {"n": 1}),),
-        codes={"missing_close_tag"},
+        codes={"missing_closer"},
     ),
     Case(
         "a tag that only begins like a closer",
@@ -310,12 +315,12 @@ ENDS = [
         "<save><text>a </parameter> <b></text></save>",
         (("save", {"text": "a </parameter> <b>"}),),
     ),
-    Case("markup with its own closer", "<save><text>a</save>", (("save", {"text": "a"}),), codes={"missing_close_tag"}),
+    Case("markup with its own closer", "<save><text>a</save>", (("save", {"text": "a"}),), codes={"missing_closer"}),
     Case(
         "prefixed tags",
         '<｜DSML｜invoke name="save"><｜DSML｜parameter name="text">a</｜DSML｜invoke>',
         (("save", {"text": "a"}),),
-        codes={"missing_close_tag"},
+        codes={"missing_closer"},
     ),
     Case(
         "white space before a text in a tag of the tool",

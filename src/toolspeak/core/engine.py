@@ -435,11 +435,11 @@ class Engine:
         asking, policy = self._asking, self._plan.policy
         if phase.reads == "plain":
             return Answer((), policy, thinking=True)
-        untrusted = asking.untrusted(phase.name)
+        untrusted, copied = asking.untrusted(phase.name), asking.copied
         if phase.reads == "envelope":
-            return Envelope(asking.readable, policy, asking.nonce, untrusted)
+            return Envelope(asking.readable, policy, asking.nonce, untrusted, copied)
         if phase.name == "decision":
-            return Decision(asking.readable, policy, asking.nonce, untrusted)
+            return Decision(asking.readable, policy, asking.nonce, untrusted, copied)
         native = phase.name in ("native", "trial")
         scan = not native or self._plan.rescue
         thinking = not scan and self._plan.profile.leaks
@@ -448,6 +448,7 @@ class Engine:
             policy,
             nonce=self._nonce(phase),
             untrusted=untrusted,
+            copied=copied,
             scan=scan,
             thinking=thinking,
             whole=whole,

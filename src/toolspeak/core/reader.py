@@ -15,7 +15,7 @@ from . import scanner
 from .events import Reply, fold
 from .evidence import Policy
 from .model import JSONValue, Tool, require, tools_from
-from .reading.desk import Desk
+from .reading.desk import Desk, Texts
 from .reading.markup import unescape
 
 __all__ = ["Scanner", "desk_for", "parse"]
@@ -25,6 +25,8 @@ _POLICIES = ("strict", "standard", "eager")
 #: How an untrusted text is searched for a call: how far before its name the call may open, how many openings are
 #: tried for each mention, how much is read from each, and how many places are tried at all.
 _BEFORE, _OPENERS, _WINDOW, _MAX_STARTS = 200, 6, 4096, 400
+#: How the model itself ends a call that a text which it copied has begun.
+_ENDINGS = ("</parameter></function></tool_call>", "\n</parameter>\n</function>\n</tool_call>", '"}}')
 _CODE_BEFORE = frozenset("\"'`<=:>/.([{|｜\n")
 _CODE_AFTER = frozenset("\"'`>({[<|｜")
 
@@ -65,9 +67,18 @@ class Scanner(scanner.Scanner):
         super().__init__(desk, Marks(desk, marks_of(dialect)))
 
 
-def desk_for(tools: tuple[Tool, ...] | None, policy: Policy, nonce: str | None, untrusted: tuple[str, ...]) -> Desk:
-    """A desk that finds the calls of untrusted texts in every known format."""
-    return Desk(tools, policy, nonce, untrusted, lambda text, name: _calls_in(text, name, tools))
+def desk_for(
+    tools: tuple[Tool, ...] | None,
+    policy: Policy,
+    nonce: str | None,
+    untrusted: tuple[str, ...],
+    copied: Texts = tuple,
+) -> Desk:
+    """A desk that finds the calls of untrusted texts in every known format.
+
+    Only calls that another one precedes in the same block are compared with the `copied` texts.
+    """
+    return Desk(tools, policy, nonce, untrusted, lambda text, name: _calls_in(text, name, tools), copied)
 
 
 def _calls_in(text: str, name: str, tools: tuple[Tool, ...] | None) -> list[JSONValue] | None:
@@ -75,7 +86,8 @@ def _calls_in(text: str, name: str, tools: tuple[Tool, ...] | None) -> list[JSON
 
     The text is nobody's answer, so where it stands means nothing: reading starts anew at each place that may
     open a call before the name, also behind code marks, escapes and entities. None when there are more such
-    places than anybody writes in good faith.
+    places than anybody writes in good faith. A call that the text only begins counts as well, as it would be with the
+    end of the call that the text was copied into.
     """
     known = tools if tools is not None else (Tool(name),)
     starts: set[int] = set()
@@ -87,13 +99,12 @@ def _calls_in(text: str, name: str, tools: tuple[Tool, ...] | None) -> list[JSON
         if len(starts) > _MAX_STARTS:
             return None
     windows = {text, *(text[start : start + _WINDOW] for start in starts)}
-    return [
-        call.arguments
-        for window in windows
-        for variant in _plain_variants(window)
-        for call in parse(variant, known, policy="eager").calls
-        if call.name == name
-    ]
+    replies = [parse(variant, known, policy="eager") for window in windows for variant in _plain_variants(window)]
+    last = {text[start:] for start in starts if start + _WINDOW >= len(text)}
+    begun = [window for window in last if not parse(window, known, policy="eager").complete]
+    replies += [parse(window + ending, known, policy="eager") for window in begun for ending in _ENDINGS]
+    # Not only calls: what is refused here, because it was repaired, may be whole in the answer.
+    return [each.arguments for reply in replies for each in reply.candidates if each.name == name]
 
 
 def _mentions(text: str, name: str) -> Iterator[int]:

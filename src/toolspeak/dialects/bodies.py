@@ -61,7 +61,7 @@ class Context:
     def builder(self) -> CallBuilder:
         """A new candidate in this block."""
         self.desk.candidates += 1
-        builder = CallBuilder(self.desk, self.evidence, waits=self.evidence.wrapper != "strong")
+        builder = CallBuilder(self.desk, self.evidence, self.evidence.wrapper != "strong", self.builders)
         self.builders.append(builder)
         return builder
 

@@ -219,9 +219,12 @@ class TagCalls(TagParameters):
         body = "".join(self._text)
         said = self._spoken and body.rstrip().endswith(_SENTENCE_ENDS)
         place = self._place
-        arguments = body_of(body, place.schema, self.context.evidence.line_start and not said, place.allowance)
+        alone = self.context.evidence.line_start and not said
+        repairs: list[Note] = []
+        arguments = body_of(body, place.schema, alone, place.allowance, repairs)
         if arguments is None:
             return self._fail(end, "no_arguments")
+        self._builder.note(*repairs)
         if not arguments and body.strip():
             self._builder.note(Note("stray_text", "the text in the tag is no argument of the tool"))
         self._values = arguments

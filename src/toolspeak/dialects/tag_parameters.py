@@ -14,7 +14,7 @@ from ..core.lenient_json import END_OBJECT, KEY, MAX_REPAIRS, MAX_SIZE, OBJECT, 
 from ..core.model import JSONValue, Note, is_array
 from ..core.reading.arguments import to_json
 from ..core.reading.builder import CallBuilder
-from ..core.reading.markup import MORE, Tag, lex_tag
+from ..core.reading.markup import MORE, Tag, lex_head, lex_tag
 from ..core.reading.quotes import LOOKAHEAD
 from ..core.reading.runs import Run
 from .bodies import ArgumentsBody, Body, Context, arguments_ahead
@@ -37,6 +37,9 @@ __all__ = ["TagParameters"]
 
 _BLANK = re.compile(r"[\s,]*").match
 _FENCE = re.compile(r"```[a-z]{0,12}+").match
+_NO_LETTERS = re.compile(r"[^A-Za-z]").sub
+#: Kimi K3 says in words whether a tag opens or closes.
+_LONG_HEADS = ("<|open|", "<|close|")
 #: What the attribute `string` says about the type of a value.
 _STRING_ATTRIBUTE = {"true": "string", "false": "json"}
 
@@ -68,6 +71,7 @@ class TagParameters(Body):
         self._fenced = False
         self._value: TagValue | None = None
         self._closer = ""
+        self._prefix = ""  # what the tag of the value has before its name
         self._arguments: ArgumentsBody | None = None
 
     def feed(self, buf: str, pos: int, final: bool) -> int:
@@ -137,6 +141,7 @@ class TagParameters(Body):
         tag = lex_tag(buf, at, final)
         if isinstance(tag, int):
             return MORE if tag == MORE else self._stray(buf, pos, at, final)
+        self._prefix = _prefix(buf, at, tag)
         return self._tag(tag, at)
 
     def _untagged(self, buf: str, pos: int, at: int, final: bool) -> int:
@@ -351,7 +356,7 @@ class TagParameters(Body):
             self._flowed.add(self._key)
         else:
             self._add(value.value)
-        return self._after_value(value.ended_by, new, value.quotes)
+        return self._after_value(value.ended_by, new, _prefix(buf, new, value.ended_by))
 
     def _add(self, value: JSONValue) -> None:
         key = self._key
@@ -367,15 +372,17 @@ class TagParameters(Body):
             else:
                 self._values[key] = [held, value]
 
-    def _after_value(self, tag: Tag, at: int, quotes: bool) -> int:
+    def _after_value(self, tag: Tag, at: int, prefix: str) -> int:
+        """Go on after a value that `tag` ended. Without its own closing tag it may be half of what was meant."""
         self._phase = self._between
         if tag.kind == "close" and (tag.name == self._closer or tag.name in PARAMETER_TAGS):
+            if tag.name != self._closer or prefix != self._prefix:
+                self._builder.note(Note("wrong_closer", self._key[:64]))
             return at if tag.name == self._container else tag.end
         self._repairs += 1
         if self._repairs > MAX_REPAIRS:
             return self._fail(at, "too_many_repairs")
-        # With tags of calls in it nobody can tell where the value was to end.
-        self._builder.note(Note("missing_closer" if quotes else "missing_close_tag", self._key[:64]))
+        self._builder.note(Note("missing_closer", self._key[:64]))
         return at
 
     # ---- the end
@@ -400,3 +407,9 @@ class TagParameters(Body):
         if builder.state in ("live", "held"):
             builder.end()
         self.state = "done"
+
+
+def _prefix(buf: str, at: int, tag: Tag) -> str:
+    """The letters that the tag at `at` has before its name: those of a namespace."""
+    head = lex_head(buf, at)
+    return "" if head in _LONG_HEADS else _NO_LETTERS("", head.removesuffix(tag.name))

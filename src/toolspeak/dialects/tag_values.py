@@ -69,7 +69,6 @@ class TagValue(Steps):
         super().__init__()
         self.ended_by: Tag | None = None
         self.flowed = False
-        self.quotes = False  # tags of calls stand in the value
         self.value: JSONValue = None
         self._place = place
         self._key = key
@@ -200,7 +199,6 @@ class TagValue(Steps):
             more = 0 if mention else -1 if closing else 1
             self._quoted[name] += more
             self._quoted_calls += more if name in CALL_TAGS else 0
-            self.quotes = self.quotes or not mention
         return pos + 1
 
     def _end(self, tag: Tag, pos: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..core.lenient.text import read_value
 from ..core.lenient_json import Allowance
-from ..core.model import JSONObject, JSONValue
+from ..core.model import JSONObject, JSONValue, Note
 from ..core.reading.markup import Tag, lex_tag, unescape
 from ..core.schema import ArgumentSchema
 from .tag_names import CDATA, CDATA_END
@@ -107,12 +107,18 @@ def _json_or(text: str, otherwise: str, allowance: Allowance | None) -> JSONValu
 
 
 def body_of(
-    raw: str, schema: ArgumentSchema, line_start: bool, allowance: Allowance | None = None
+    raw: str,
+    schema: ArgumentSchema,
+    line_start: bool,
+    allowance: Allowance | None = None,
+    notes: list[Note] | None = None,
 ) -> JSONObject | None:
     """The arguments in the body of a tag named like a tool: elements, YAML, or the text of its only string.
 
-    Text without structure counts only where the tag begins a line; elsewhere a sentence mentions the tag.
+    Text without structure counts only where the tag begins a line; elsewhere a sentence mentions the tag. Repairs
+    that may have changed a value are added to `notes`.
     """
+    notes = [] if notes is None else notes
     if not raw.strip():
         return {}
     mapping = read_yaml(raw, allowance)
@@ -126,8 +132,9 @@ def body_of(
     if elements.too_deep:
         return None
     if nested and not (schema.names and _has_text_outside(raw)):
+        notes.extend([Note("wrong_closer")] if elements.wrongly_closed else ())
         return nested
-    return _only_text(raw, schema) if line_start or has_structure(raw) else None
+    return _only_text(raw, schema, notes) if line_start or has_structure(raw) else None
 
 
 def _keyed_lines(raw: str, schema: ArgumentSchema) -> JSONObject | None:
@@ -159,14 +166,17 @@ def _has_text_outside(raw: str) -> bool:
     return bool(raw[:first].strip() or raw[last + 1 :].strip())
 
 
-def _only_text(raw: str, schema: ArgumentSchema) -> JSONObject | None:
+def _only_text(raw: str, schema: ArgumentSchema, notes: list[Note]) -> JSONObject | None:
     """Text without keys can only be meant for the one text that the tool takes."""
     if schema.parameters is None:
         return {}
     strings = [name for name in schema.names if schema.wants(name) <= {"string"}]
     if len(strings) != 1:
         return None
-    text = plain_text(_without_tags(raw)).strip()
+    plain = _without_tags(raw)
+    if plain != raw:
+        notes.append(Note("stray_text", "the text lost its tags"))
+    text = plain_text(plain).strip()
     return {strings[0]: text} if text else {}
 
 
@@ -216,6 +226,8 @@ class _Tree:
         self._schema = schema
         self._stack = [_Element("", 0)]
         self.too_deep = False
+        #: Some argument may have ended too early: another closing tag ended it, or one closes nothing.
+        self.wrongly_closed = False
 
     def read(self) -> JSONObject | None:
         raw = self._raw
@@ -268,10 +280,13 @@ class _Tree:
         if names[-1] != tag.name and self._schema is None:
             return -1
         if len(names) == 1:
+            self.wrongly_closed = True
             return tag.end
         if tag.name in names[1:]:
             while self._stack[-1].key != tag.name:
                 self._stack.pop()
+        elif len(names) == 2:
+            self.wrongly_closed = True
         element = self._stack.pop()  # a wrong closer closes what is open
         raw = self._raw[element.start : at]
         _add(self._stack[-1].children, element.key, self._value(element, raw))

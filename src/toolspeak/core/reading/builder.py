@@ -7,7 +7,7 @@ evidence table, streams what may be streamed and judges the rest. Above: `dialec
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -35,8 +35,10 @@ State = Literal["new", "live", "held", "tail", "done", "rejected"]
 class CallBuilder:
     """A candidate. `state` says how it stands."""
 
-    def __init__(self, desk: Desk, evidence: Evidence, waits: bool = False) -> None:
+    def __init__(self, desk: Desk, evidence: Evidence, waits: bool = False, block: Sequence[CallBuilder] = ()) -> None:
         self._desk = desk
+        self._block = block  # the candidates of its block, perhaps with itself among them
+        self._further = False  # another call precedes it there
         self._waits = waits  # whether the block it stands in must end well first
         self.evidence = evidence
         self.state: State = "new"
@@ -83,7 +85,9 @@ class CallBuilder:
     def _accept(self, decision: Decision, schema: ArgumentSchema, hold: bool = False) -> None:
         """This is a call, as far as its name goes."""
         self._arguments = Arguments(schema, self._desk.allowance)
-        live = decision.action == "live" and not hold and not self._desk.may_echo(self.name)
+        # A candidate without a name is the document around the calls.
+        self._further = any(other.name for other in self._block if other is not self)
+        live = decision.action == "live" and not hold and not self._desk.may_echo(self.name, self._further)
         self.state = "live" if live else "held"
         if live:
             self._start()
@@ -115,7 +119,7 @@ class CallBuilder:
     def go_live(self) -> None:
         """What was held for want of structure has shown enough of it."""
         live = judge_name(self.evidence, self._desk.policy).action == "live"
-        if self.state == "held" and live and not self._desk.may_echo(self.name):
+        if self.state == "held" and live and not self._desk.may_echo(self.name, self._further):
             self.state = "live"
             self._start()
             self._flow()
@@ -201,7 +205,7 @@ class CallBuilder:
         self._judge("invalid" if problems else "call", "arguments_invalid" if problems else "accepted", settled)
 
     def _end_held(self, settled: Settled, problems: tuple[str, ...]) -> None:
-        echo = self._desk.is_echo(self.name, settled.value)
+        echo = self._desk.is_echo(self.name, settled.value, self._further)
         self.evidence = msgspec.structs.replace(self.evidence, fits=not problems, echo=echo)
         self._settled = settled
         self._problems = problems

@@ -16,7 +16,7 @@ from ..model import JSONValue, Note, Tool
 from ..schema import ArgumentSchema
 from .toolkit import toolkit
 
-__all__ = ["MAX_CALLS", "Desk", "EchoFinder"]
+__all__ = ["MAX_CALLS", "Desk", "EchoFinder", "Texts"]
 
 #: Tools whose effects nobody can take back, however they are declared.
 ALWAYS_SIDE_EFFECTS = frozenset({"shell"})
@@ -30,6 +30,8 @@ _MAX_NEAR_MISS = 64
 
 #: Gives the arguments of the calls of a tool that stand in an untrusted text; None when there are too many to tell.
 EchoFinder = Callable[[str, str], Sequence[JSONValue] | None]
+#: Gives texts that the model may have copied into an argument; gathered only when they are needed.
+Texts = Callable[[], tuple[str, ...]]
 
 
 class Desk:
@@ -42,6 +44,7 @@ class Desk:
         nonce: str | None = None,
         untrusted: tuple[str, ...] = (),
         find_calls: EchoFinder | None = None,
+        copied: Texts = tuple,
     ) -> None:
         self.policy: Policy = policy
         self.nonce = nonce
@@ -54,6 +57,8 @@ class Desk:
         self.allowance = Allowance()  # for the values that readers read
         self.calls_seen = 0  # calls that have been completed or refused after they went out
         self._untrusted = untrusted
+        self._copied = copied
+        self._for_further: tuple[str, ...] | None = None  # what calls after the first of a block are compared with
         self._find_calls = find_calls
         self._echoes: dict[tuple[str, str], Sequence[JSONValue] | None] = {}
         self._next_index = 0
@@ -93,14 +98,25 @@ class Desk:
 
     # ---- echoes
 
-    def may_echo(self, name: str) -> bool:
-        """Whether some untrusted text mentions this tool, so that its calls must be compared."""
-        return any(name in text for text in self._untrusted)
+    def may_echo(self, name: str, further: bool = False) -> bool:
+        """Whether some untrusted text mentions this tool, so that its calls must be compared.
 
-    def is_echo(self, name: str, arguments: JSONValue) -> bool:
+        `further`: a call precedes it in the same block. A text that the model copied into an argument of that call
+        may have closed it and opened this one, so that the texts that may have been copied count as well.
+        """
+        return any(name in text for text in self._compared(further))
+
+    def is_echo(self, name: str, arguments: JSONValue, further: bool = False) -> bool:
         """Whether an untrusted text holds this very call, or so much that looks like it that nobody can tell."""
-        found = [self._calls_in(text, name) for text in self._untrusted if name in text]
+        found = [self._calls_in(text, name) for text in self._compared(further) if name in text]
         return any(calls is None or arguments in calls for calls in found)
+
+    def _compared(self, further: bool) -> tuple[str, ...]:
+        if not further:
+            return self._untrusted
+        if self._for_further is None:
+            self._for_further = (*self._untrusted, *self._copied())
+        return self._for_further
 
     def _calls_in(self, text: str, name: str) -> Sequence[JSONValue] | None:
         if (text, name) not in self._echoes:

@@ -136,16 +136,21 @@ class Asking:
     def untrusted(self, phase: PhaseName) -> tuple[str, ...]:
         """Texts whose calls are not the model's own.
 
-        Marked calls need no such search, and it keeps a call from flowing; but the document of a decision, which
-        is held anyway, is compared with the examples that it may have been copied from. A call that is demanded and
-        enforced is the model's own, whatever it looks like: it had no other choice.
+        The first call of a marked block needs no such search, and it keeps a call from flowing; for those after it
+        there is `copied`. But the document of a decision, which is held anyway, is compared with the examples that it
+        may have been copied from. A call that is demanded and enforced is the model's own, whatever it looks like: it
+        had no other choice.
         """
         if phase not in ("native", "trial") and self.nonce is not None:
             forced = self._choice.demands and self._plan.profile.constraint
             return self._examples if phase == "decision" and not forced else ()
+        return (*self.copied(), *self._examples)
+
+    def copied(self) -> tuple[str, ...]:
+        """What others wrote and the model may copy into an argument, where it can close the call and open another."""
         # What a tool says about itself may be a stranger's word, too, and its examples are no calls.
-        said = (tool.description for tool in self._request.tools if tool.description)
-        return (*untrusted_texts(self._messages), *said, *self._examples)
+        descriptions = (tool.description for tool in self._request.tools if tool.description)
+        return (*untrusted_texts(self._messages), *descriptions)
 
     def concede(self, conceded: Concession) -> Plan:
         """Do without something from now on; gives the plan that says so."""

@@ -14,6 +14,7 @@ from ..events import CallStart, Event, Noted, TextDelta
 from ..evidence import Policy
 from ..lenient.text import read_value
 from ..model import Note, Tool, is_array, is_object
+from ..reading.desk import Texts
 from .readings import Answer
 
 __all__ = ["Decision"]
@@ -27,19 +28,25 @@ class Decision:
     """Reads one decision."""
 
     def __init__(
-        self, tools: Sequence[Tool], policy: Policy, nonce: str | None = None, untrusted: Sequence[str] = ()
+        self,
+        tools: Sequence[Tool],
+        policy: Policy,
+        nonce: str | None = None,
+        untrusted: Sequence[str] = (),
+        copied: Texts = tuple,
     ) -> None:
         self._tools = tools
         self._policy: Policy = policy
         self._nonce = nonce
         self._untrusted = untrusted
+        self._copied = copied
         self._answer = self._reader()
         self._said: list[str] = []
         self._called = False
         self.flow = None
 
     def _reader(self) -> Answer:
-        return Answer(self._tools, self._policy, nonce=self._nonce, untrusted=self._untrusted)
+        return Answer(self._tools, self._policy, nonce=self._nonce, untrusted=self._untrusted, copied=self._copied)
 
     def feed(self, event: Event) -> list[Event]:
         """What an upstream event makes certain."""

@@ -58,6 +58,7 @@ class EnvelopeReader:
         self._text: list[str] | None = None  # a name or a nonce, if it is text
         self._writer: Writer | None = None  # of a reply that is not text
         self._builder: CallBuilder | None = None
+        self._calls: list[CallBuilder] = []
         self._given: set[_Role] = set()  # what the call has said about itself
         self._signed = False  # the nonce has been seen
         self._told: tuple[Note, ...] = ()  # repairs that a call has told of
@@ -143,7 +144,8 @@ class EnvelopeReader:
             self._role = ""
             self._strange(kind not in _CLOSE and token != _NO_REPLY)
         elif self._depth == _CALLS and kind == OBJECT:
-            self._builder = CallBuilder(self._desk, self._evidence())
+            self._builder = CallBuilder(self._desk, self._evidence(), block=self._calls)
+            self._calls.append(self._builder)
             self._given = set()
         elif self._depth == _CALLS and kind == END_OBJECT:
             self._end_call()

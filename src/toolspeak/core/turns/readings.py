@@ -18,7 +18,7 @@ from ..evidence import Policy
 from ..lenient.text import loads
 from ..model import Note, Tool, is_object
 from ..reader import desk_for
-from ..reading.desk import Desk
+from ..reading.desk import Desk, Texts
 from ..scanner import Scanner
 from .envelope import EnvelopeReader
 from .native import NativeCalls
@@ -58,8 +58,15 @@ class Relay:
 class _Reader(Scanner):
     """The reader of text in any dialect, whose desk another reader of the same answer may use."""
 
-    def __init__(self, tools: tuple[Tool, ...], policy: Policy, nonce: str | None, untrusted: tuple[str, ...]) -> None:
-        desk = desk_for(tools, policy, nonce, untrusted)
+    def __init__(
+        self,
+        tools: tuple[Tool, ...],
+        policy: Policy,
+        nonce: str | None,
+        untrusted: tuple[str, ...],
+        copied: Texts,
+    ) -> None:
+        desk = desk_for(tools, policy, nonce, untrusted, copied)
         super().__init__(desk, Marks(desk))
 
     @property
@@ -97,6 +104,7 @@ class Answer:
 
     With a nonce only marked text counts: a native call that nobody offered natively carries none. `thinking`: the
     text is read for its reasoning only, and what looks like a call stays in it. `whole`: nothing is streamed.
+    `copied`: texts that only calls after the first of a block are compared with.
     """
 
     def __init__(
@@ -106,12 +114,13 @@ class Answer:
         *,
         nonce: str | None = None,
         untrusted: Sequence[str] = (),
+        copied: Texts = tuple,
         scan: bool = True,
         thinking: bool = False,
         whole: bool = False,
     ) -> None:
         sought = () if thinking else tuple(tools)
-        self._scanner = _Reader(sought, policy, nonce, tuple(untrusted)) if scan or thinking else None
+        self._scanner = _Reader(sought, policy, nonce, tuple(untrusted), copied) if scan or thinking else None
         self.flow = None if self._scanner is None else self._scanner.flow
         self._thinking = thinking
         self._calls = NativeCalls(tuple(tools), policy, _NATIVE_FROM, whole=whole) if nonce is None else None
@@ -144,9 +153,14 @@ class Envelope:
     flow = None
 
     def __init__(
-        self, tools: Sequence[Tool], policy: Policy, nonce: str | None = None, untrusted: Sequence[str] = ()
+        self,
+        tools: Sequence[Tool],
+        policy: Policy,
+        nonce: str | None = None,
+        untrusted: Sequence[str] = (),
+        copied: Texts = tuple,
     ) -> None:
-        self._scanner = _Reader(tuple(tools), policy, nonce, tuple(untrusted))
+        self._scanner = _Reader(tuple(tools), policy, nonce, tuple(untrusted), copied)
         self._calls = Answer(tools, policy, nonce=nonce, scan=False)  # an upstream may call whatever it was asked
         self._document = EnvelopeReader(self._scanner.desk)
         #: `maybe`: it begins like a document, but has said nothing that only an envelope says.

@@ -1,0 +1,152 @@
+"""A value that ended without its own closing tag may be half of what was meant: tools with side effects ask again."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.agents import run
+from tests.dialects.answers import by_character, codes_of
+from toolspeak import AsyncAgent, AsyncClient, Request, Scripted, Tool, parse, tool
+from toolspeak.core.lenient_json import VALUE_CHANGING
+
+pytestmark = pytest.mark.requirement("B4")
+
+PARAMETERS = {"type": "object", "properties": {"command": {"type": "string"}, "x": {"type": "string"}}}
+HALF = "rm -rf ./build && grep -rn '"
+
+#: One call in each dialect with tag parameters; TEXT is its value.
+DIALECTS: dict[str, str] = {
+    "qwen_xml": ("<tool_call>\n<function=NAME>\n<parameter=command>\nTEXT\n</parameter>\n</function>\n</tool_call>"),
+    "glm": "<tool_call>NAME\n<arg_key>command</arg_key>\n<arg_value>TEXT</arg_value>\n</tool_call>",
+    "minimax": (
+        '<minimax:tool_call>\n<invoke name="NAME">\n<parameter name="command">TEXT</parameter>\n</invoke>\n'
+        "</minimax:tool_call>"
+    ),
+    "dsml": (
+        '<｜DSML｜function_calls>\n<｜DSML｜invoke name="NAME">\n<｜DSML｜parameter name="command" string="true">TEXT'
+        "</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>"
+    ),
+    "invoke": (
+        '<function_calls>\n<invoke name="NAME">\n<parameter name="command">TEXT</parameter>\n</invoke>\n'
+        "</function_calls>"
+    ),
+    "kimi": (
+        '<|open|>call name="NAME"<|sep|><|open|>argument key="command"<|sep|>TEXT<|close|>argument<|sep|>'
+        "<|close|>call<|sep|>"
+    ),
+    "name in a tag of its own": (
+        "<tool_call><tool_name>NAME</tool_name><parameters><command>TEXT</command></parameters></tool_call>"
+    ),
+}
+CLOSING = ("</tool_call>", "</function>", "</invoke>", "<|close|>call<|sep|>", "</tool>")
+#: Opening tags of parameters, which would invent an argument. `qwen_xml` reads only its own spelling as one.
+OPENING = ("<parameter=x>", '<parameter name="x">', '<｜DSML｜parameter name="x">')
+CUTS = [
+    pytest.param(DIALECTS[dialect].replace("TEXT", f"{HALF}{mark}' src"), id=f"{dialect}: {mark}")
+    for dialect in DIALECTS
+    for mark in (*CLOSING, *(OPENING[:1] if dialect == "qwen_xml" else OPENING))
+]
+CUTS += [
+    pytest.param(f"<NAME>\n<command>{HALF}</NAME>' src</command>\n</NAME>", id="tool_tag: its own closing tag"),
+    pytest.param(f"<NAME><y>1</y><command>{HALF}</b>' src</command></NAME>", id="tool_tag: an unknown first tag"),
+    pytest.param(f"<NAME><y>1</y><command>{HALF}</command>' src</command></NAME>", id="tool_tag: its closer twice"),
+    pytest.param(f"<tool_call><function=NAME><parameter=command>{HALF}</tool_call>", id="the end of the block"),
+    pytest.param(f"<function=NAME><parameter=command>{HALF}</function>", id="the end of the call"),
+    pytest.param(
+        f"<tool_call><function=NAME><parameter=command>{HALF}</param></parameter></function></tool_call>",
+        id="another tag for parameters",
+    ),
+    pytest.param(
+        f'<｜DSML｜invoke name="NAME"><｜DSML｜parameter name="command">{HALF}</parameter></｜DSML｜parameter>'
+        "</｜DSML｜invoke>",
+        id="dsml: its tag without the prefix",
+    ),
+    pytest.param(
+        f'<invoke name="NAME"><parameter name="command">{HALF}</｜DSML｜parameter></parameter></invoke>',
+        id="invoke: its tag with a prefix",
+    ),
+]
+SHELL = Tool("shell", parameters=PARAMETERS)
+MAIL = Tool("mail", parameters=PARAMETERS, side_effects=True)
+LOOK = Tool("look", parameters=PARAMETERS)
+
+
+@pytest.mark.parametrize("text", CUTS)
+@pytest.mark.parametrize("changing", [SHELL, MAIL], ids=["shell", "declared"])
+def test_a_tool_with_side_effects_is_not_called_with_a_value_that_lacks_its_closing_tag(changing: Tool, text: str):
+    text = text.replace("NAME", changing.name)
+    reply = parse(text, [changing])
+    assert reply.calls == ()
+    assert ("invalid", "arguments_invalid") in [(each.verdict, each.reason) for each in reply.candidates]
+    assert "unsafe_repair" in codes_of(reply)
+    assert by_character(text, tools=[changing]) == reply
+
+
+@pytest.mark.parametrize("text", CUTS)
+def test_a_tool_without_side_effects_is_called_with_a_note(text: str):
+    reply = parse(text.replace("NAME", "look"), [LOOK])
+    assert len(reply.calls) == 1
+    assert {note.code for note in reply.calls[0].notes} & VALUE_CHANGING
+
+
+@pytest.mark.parametrize("changing", [SHELL, MAIL], ids=["shell", "declared"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(text.replace("TEXT", "ls -l") for text in DIALECTS.values()),
+        *(text.replace("TEXT", "grep '</b>' <x> <div class='y'>") for text in DIALECTS.values()),
+        "<NAME>\n<command>grep '</b>' <div></command>\n</NAME>",
+        "<NAME><y>1</y><command>grep <b>x</b> <br> y</command></NAME>",
+        "<NAME><y>1</y><command>grep <b>x</i> y</command></NAME>",
+        "<tool_call><function=NAME><parameter=command>ls</parameter></function>",
+        "<tool_call><function=NAME><parameter=command>ls</parameter></tool_call>",
+        "<tool_call><function=NAME><parameter=command>ls</parameter><|tool_call_end|>",
+        "<function=NAME><parameter=command>ls</parameter></function>",
+        '<｜DSML｜invoke name="NAME"><｜DSML｜parameter name="command">ls</｜DSML｜parameter></｜DSML｜invoke>',
+    ],
+)
+def test_a_call_whose_values_are_closed_counts_although_another_closing_tag_is_missing(changing: Tool, text: str):
+    reply = parse(text.replace("NAME", changing.name), [changing])
+    assert [call.name for call in reply.calls] == [changing.name]
+
+
+def test_the_next_call_ends_a_call_whose_values_are_closed():
+    text = (
+        "<function=shell><parameter=command>ls</parameter><function=shell><parameter=command>pwd</parameter></function>"
+    )
+    reply = parse(text, [SHELL])
+    assert [call.arguments for call in reply.calls] == [{"command": "ls"}, {"command": "pwd"}]
+    assert codes_of(reply) == {"missing_close_tag"}
+
+
+@pytest.mark.parametrize("body", ["grep -rn '<b>' src", "grep -rn '</b>' src", "cat > a <<E\n<html>\n</html>\nE"])
+def test_a_text_that_loses_its_tags_is_not_run(body: str):
+    parameters = {"type": "object", "properties": {"command": {"type": "string"}}}
+    assert parse(f"<shell>{body}</shell>", [Tool("shell", parameters=parameters)]).calls == ()
+    reply = parse(f"<look>{body}</look>", [Tool("look", parameters=parameters)])
+    assert [note.code for call in reply.calls for note in call.notes] == ["stray_text"]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_an_agent_asks_again_instead_of_running_half_a_command(dialect: str):
+    ran: list[str] = []
+    asked: list[Request] = []
+
+    @tool
+    def shell(command: str) -> str:
+        """Run a command."""
+        ran.append(command)
+        return "done"
+
+    def answer(text: str):
+        def turn(request: Request) -> str:
+            asked.append(request)
+            return DIALECTS[dialect].replace("NAME", "shell").replace("TEXT", text)
+
+        return turn
+
+    upstream = Scripted(answer(f"{HALF}</tool_call>' src"), answer("ls"), "Done.")
+    agent = AsyncAgent(AsyncClient(upstream), [shell], marks="fixed", approve=lambda question: True)
+    assert run(agent.run("Clean up.")).content == "Done."
+    assert ran == ["ls"]
+    assert "guessing is not safe for this tool" in asked[1].messages[-1].text
