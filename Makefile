@@ -92,7 +92,7 @@ pictures: $(STAMP) ## take the pictures of the page in docs/images once more; ne
 	@TOOLSPEAK_TEST_SYSTEM=require TOOLSPEAK_PICTURES=docs/images $(BIN)/python -m pytest --no-header --no-cov tests/page/test_pictures.py $(PYTEST_ARGS)
 
 test-clients: $(STAMP) ## install real clients below .clients and let each use the proxy; needs the package indexes
-	@$(BIN)/python -m tests.clients_b.run $(CLIENTS_ARGS)
+	@$(BIN)/python -m tests.real_clients.run $(CLIENTS_ARGS)
 
 test-mcp: $(STAMP) ## run the MCP conformance suite against our client; needs the package indexes
 	@$(BIN)/python -m tests.mcp_conformance.run $(MCP_ARGS)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from toolspeak.core.events import Event, TextDelta
-from toolspeak.core.model import Message, Request
+from toolspeak.core.types import Message, Request
 from toolspeak.protocols import anthropic, openai_responses
 from toolspeak.protocols.openai_chat import ReplyDecoder, ReplyEncoder
 

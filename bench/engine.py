@@ -13,10 +13,11 @@ import sys
 import time
 from collections.abc import Callable
 
-from toolspeak.core.capability import Found, Profile
-from toolspeak.core.engine import Ask, Engine
-from toolspeak.core.model import Message, Request, TextPart, Tool, ToolChoice
-from toolspeak.core.strategy import Settings, plan
+from toolspeak.core.types import Message, Request, TextPart, Tool, ToolChoice
+from toolspeak.engine.planning.capabilities import Found, Profile
+from toolspeak.engine.planning.strategy import Settings, plan
+from toolspeak.engine.turn.actions import Ask
+from toolspeak.engine.turn.engine import Engine
 from toolspeak.protocols import openai_chat
 
 CHUNKS, REQUESTS, RUNS = 4000, 300, 7

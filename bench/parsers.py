@@ -24,7 +24,7 @@ import partial_json_parser
 from hostile import SHAPES, TOOLS
 
 import toolspeak as ts
-from toolspeak.dialects.table import DIALECTS
+from toolspeak.dialects.registry import DIALECTS
 
 CHUNK = 4
 SIZES = {"2 KB": 2_000, "10 KB": 10_000, "200 KB": 200_000}

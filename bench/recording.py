@@ -24,16 +24,16 @@ from typing import Any
 
 import uvicorn
 
-from toolspeak.core.capability import Capabilities
 from toolspeak.core.events import Event, Finish, TextDelta, UsageSeen
-from toolspeak.core.model import Request, Usage
-from toolspeak.core.strategy import Settings
+from toolspeak.core.types import Request, Usage
+from toolspeak.engine.planning.capabilities import Capabilities
+from toolspeak.engine.planning.strategy import Settings
+from toolspeak.key_value import MemoryState
 from toolspeak.server.app import App
-from toolspeak.server.gateway import Gateway, Line
-from toolspeak.server.recording.keeping import Keeper, Subprocess
+from toolspeak.server.http.uvicorn_protocol import CarefulProtocol
+from toolspeak.server.proxy.upstream_router import Gateway, Line
 from toolspeak.server.recording.recorder import MOST_ENTRIES, Recorder
-from toolspeak.server.wire import CarefulProtocol
-from toolspeak.state import MemoryState
+from toolspeak.server.recording.store_writer import Keeper, Subprocess
 
 REQUESTS, SERIES, GOAL = 300, 8, 0.05
 #: Runs before the first that counts: until as many requests are kept as ever will be, there is none to let go of.

@@ -23,7 +23,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from toolspeak.server.process import raise_file_limit
+from toolspeak.server.process.server import raise_file_limit
 
 ROOT = Path(__file__).parents[1]
 #: The streams take turns, so that not all of them write at the same moment.

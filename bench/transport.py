@@ -27,8 +27,8 @@ import httpx2
 import msgspec
 import uvloop
 
-from toolspeak.core.model import Message, Request, TextPart
-from toolspeak.upstreams.http import HttpUpstream
+from toolspeak.core.types import Message, Request, TextPart
+from toolspeak.upstreams.http.thin_transport import HttpUpstream
 
 #: Events of one stream, in bursts or one by one, and the text of each.
 CHUNKS, PACED = 512, 100

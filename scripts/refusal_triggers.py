@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from toolspeak.core.refusals import LANGUAGES
-from toolspeak.core.refusals.triggers import stored
-from toolspeak.core.refusals.view import SPACELESS
+from toolspeak.engine.refusals.answer_view import SPACELESS
+from toolspeak.engine.refusals.classifier import LANGUAGES
+from toolspeak.engine.refusals.triggers import stored
 
 FILE = Path(__file__).parent.parent / "src" / "toolspeak" / "core" / "refusals" / "triggers.json"
 

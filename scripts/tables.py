@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from toolspeak import ToolCall, render_calls
-from toolspeak.dialects.table import DIALECTS
+from toolspeak.dialects.registry import DIALECTS
 
 ROOT = Path(__file__).parent.parent
 README, CLIENTS = ROOT / "README.md", ROOT / "docs" / "clients.md"

@@ -9,8 +9,8 @@ from typing import Any
 from toolspeak import AsyncAgent, AsyncClient, Scripted, TextDelta, Tool, ToolCall, tool
 from toolspeak.agent.events import AgentEvent
 from toolspeak.core.events import Event
-from toolspeak.core.model import JSONObject
-from toolspeak.core.record import CallRecord
+from toolspeak.core.types import JSONObject
+from toolspeak.engine.rounds.transcript import CallRecord
 from toolspeak.tools.base import CallContext, ToolOutput
 from toolspeak.upstreams.scripted import Script, calls
 

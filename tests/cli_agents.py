@@ -19,7 +19,7 @@ from tests.server.live import service
 from tests.upstreams.loopback import serving_in_a_thread
 from toolspeak import TextDelta, Usage, UsageSeen
 from toolspeak.core.events import Event, Failure, Finish
-from toolspeak.core.model import Request
+from toolspeak.core.types import Request
 
 #: A turn in which a file is read.
 READ = ("I read it.", [("read_file", {"path": "notes.txt"})])

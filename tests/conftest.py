@@ -39,11 +39,11 @@ os.environ.setdefault("TOOLSPEAK_PROBE", "off")
 #: Folders whose tests are about the edges, or about everything at once: what they reach of the pure part has tests of its
 #: own.
 _EDGES = frozenset(
-    "clients_b embedded evaluation matrix mcp_conformance page server store tools training upstreams".split()
+    "real_clients embedded evaluation matrix mcp_conformance page server store tools training upstreams".split()
 )
 
 #: What must be covered completely.
-_PURE = ("toolspeak.core", "toolspeak.dialects", "toolspeak.protocols")
+_PURE = ("toolspeak.core", "toolspeak.dialects", "toolspeak.engine", "toolspeak.parsing", "toolspeak.protocols")
 
 #: The folder that takes minutes: whoever begins with it is not waited for in the end.
 _FIRST = "embedded"

@@ -17,8 +17,8 @@ import pytest
 
 from tests.agents import run, sender
 from toolspeak import AsyncAgent, AsyncClient, Request, Scripted, Tool, ToolCall, render_calls, tool
-from toolspeak.core.model import JSONObject
-from toolspeak.core.turns.asking import Asking
+from toolspeak.core.types import JSONObject
+from toolspeak.engine.turn.request_builder import Asking
 from toolspeak.tools.base import CallContext, ToolOutput
 from toolspeak.tools.files import file_tools
 

@@ -13,8 +13,8 @@ import pytest
 from tests.agents import Held, agent, calling, content, model, run
 from toolspeak import ToolCall, tool
 from toolspeak.agent.calls import barriers
-from toolspeak.core.model import JSONObject
-from toolspeak.core.rounds import Planned
+from toolspeak.core.types import JSONObject
+from toolspeak.engine.rounds.loop import Planned
 from toolspeak.tools.approval import Question
 from toolspeak.tools.base import CallContext, ToolOutput
 from toolspeak.tools.files import file_tools

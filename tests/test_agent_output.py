@@ -10,7 +10,7 @@ import pytest
 
 from tests.agents import agent, calling, content, look, model, run
 from toolspeak import ToolCall, UsageError
-from toolspeak.core.model import JSONObject
+from toolspeak.core.types import JSONObject
 from toolspeak.tools.base import CallContext, ToolOutput
 from toolspeak.tools.functions import tool
 from toolspeak.tools.wrappers import ReadMore, Remainders, Truncated

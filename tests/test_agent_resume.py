@@ -11,9 +11,9 @@ import pytest
 from tests.agents import Endless, Held, agent, calling, content, look, model, run, sender
 from toolspeak import AsyncAgent, AsyncClient, ToolCall, ToolResult, UsageError
 from toolspeak.agent.events import CallStarted
-from toolspeak.core.record import Answer, CallRecord, Round
+from toolspeak.engine.rounds.transcript import Answer, CallRecord, Round
 from toolspeak.errors import SessionBusyError, StoreFullError
-from toolspeak.journal import MemoryJournal, MemorySessions
+from toolspeak.store.session_interface import MemoryJournal, MemorySessions
 from toolspeak.tools.approval import Approval
 
 HOLD = ToolCall("hold", {"to": "anna"})

@@ -9,7 +9,7 @@ import pytest
 from tests.agents import agent, calling, content, model, run, sender
 from toolspeak import ToolCall
 from toolspeak.core.events import Event
-from toolspeak.core.model import Request
+from toolspeak.core.types import Request
 from toolspeak.tools.approval import Answer, Question
 
 

@@ -29,10 +29,10 @@ from toolspeak.agent.events import (
 from toolspeak.cli import main
 from toolspeak.cli.run_consent import answer_of, asked, told
 from toolspeak.cli.run_screen import Lines, Live, clean, described, round_text, verdict
-from toolspeak.core.capability import capabilities
 from toolspeak.core.events import Event
-from toolspeak.core.model import Request
-from toolspeak.core.record import CallRecord, Round
+from toolspeak.core.types import Request
+from toolspeak.engine.planning.capabilities import capabilities
+from toolspeak.engine.rounds.transcript import CallRecord, Round
 from toolspeak.tools.approval import Question
 
 pytest.importorskip("sqlalchemy")

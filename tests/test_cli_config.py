@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from toolspeak.cli import main
-from toolspeak.core.capability import capabilities
+from toolspeak.engine.planning.capabilities import capabilities
 
 CANARY = "sk-canary-1234567890"
 

@@ -9,7 +9,7 @@ from toolspeak.agent.events import AgentResult, TextPiece, WorkFinished
 from toolspeak.cli.run import _refused  # pyright: ignore[reportPrivateUsage]
 from toolspeak.cli.run_consent import answer_of, asked, told
 from toolspeak.cli.run_screen import Quiet
-from toolspeak.core.model import JSONObject
+from toolspeak.core.types import JSONObject
 from toolspeak.tools.approval import Decision, Question
 
 

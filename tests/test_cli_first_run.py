@@ -15,11 +15,11 @@ import click
 import pytest
 
 from tests.upstreams.embedded.test_hub import CONTENT, hub
-from toolspeak import locks
+from toolspeak import file_locks as locks
 from toolspeak.cli.first_run import advice, prepare
 from toolspeak.config import load
 from toolspeak.errors import ConfigError
-from toolspeak.server.run import model_here
+from toolspeak.server.process.from_config import model_here
 from toolspeak.upstreams.embedded import engine, upstream
 from toolspeak.upstreams.embedded.weights import WeightsError
 

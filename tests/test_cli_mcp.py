@@ -13,10 +13,10 @@ from click.testing import CliRunner, Result
 from tests.cli_agents import Played, alone, served
 from toolspeak.cli import main
 from toolspeak.cli.mcp_text import review_lines, shown
-from toolspeak.core.model import JSONObject
-from toolspeak.state import MemoryState
+from toolspeak.core.types import JSONObject
+from toolspeak.key_value import MemoryState
+from toolspeak.tools.mcp.approved_definitions import Definition, Pins
 from toolspeak.tools.mcp.config import McpServer
-from toolspeak.tools.mcp.pins import Definition, Pins
 from toolspeak.tools.mcp.servers import Review
 
 pytest.importorskip("mcp", reason="the package mcp is not installed")

@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.able_models import Able
-from tests.test_probe import able_service
+from tests.runtime.test_prober import able_service
 from tests.upstreams.loopback import serving_in_a_thread
 from toolspeak.cli import main
-from toolspeak.core.capability import capabilities
+from toolspeak.engine.planning.capabilities import capabilities
 
 
 @pytest.fixture(autouse=True)

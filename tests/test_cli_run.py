@@ -20,9 +20,9 @@ from tests.cli_agents import READ, Played, Terminal, alone, served
 from toolspeak.cli import main
 from toolspeak.cli.config import loaded
 from toolspeak.cli.run import failures
-from toolspeak.core.capability import capabilities
 from toolspeak.core.events import Event
-from toolspeak.core.model import Request
+from toolspeak.core.types import Request
+from toolspeak.engine.planning.capabilities import capabilities
 from toolspeak.store import open_store
 from toolspeak.tools.sandbox import Sandbox
 

@@ -12,7 +12,7 @@ from tests.cli_agents import READ, Played, alone
 from tests.server.live import service
 from tests.upstreams.loopback import Server, head, serving_in_a_thread
 from toolspeak.cli import main
-from toolspeak.core.capability import capabilities
+from toolspeak.engine.planning.capabilities import capabilities
 
 pytest.importorskip("sqlalchemy")
 

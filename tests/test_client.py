@@ -14,9 +14,9 @@ import pytest
 import toolspeak as ts
 from tests.upstreams.loopback import always, head, serving
 from toolspeak.config import load
-from toolspeak.core.capability import Capabilities
+from toolspeak.engine.planning.capabilities import Capabilities
 from toolspeak.errors import UpstreamTimeout
-from toolspeak.state import MemoryState
+from toolspeak.key_value import MemoryState
 from toolspeak.upstreams.scripted import Turn, calls
 
 WEATHER = {

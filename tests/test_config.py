@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from toolspeak.config import Config, load, trust, trusted, untrust
-from toolspeak.core.capability import Capabilities, Overrides
-from toolspeak.core.strategy import Settings
+from toolspeak.engine.planning.capabilities import Capabilities, Overrides
+from toolspeak.engine.planning.strategy import Settings
 from toolspeak.errors import ConfigError
-from toolspeak.state import FileState, MemoryState
+from toolspeak.key_value import FileState, MemoryState
 
 CANARY = "sk-canary-1234567890"
 

@@ -13,7 +13,7 @@ from tests.test_config import CANARY, Place
 from toolspeak import config
 from toolspeak.config import Config, Secret
 from toolspeak.errors import ConfigError
-from toolspeak.state import MemoryState
+from toolspeak.key_value import MemoryState
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ import pytest
 
 from tests.requirements import REQUIREMENTS
 from toolspeak import CallArgs, CallEnd, CallStart, Event, Reply, Scanner, Tool, fold, parse
-from toolspeak.dialects.table import DIALECTS
+from toolspeak.dialects.registry import DIALECTS
 
 pytestmark = [
     pytest.mark.requirement("B1", "B2", "B3", "B4", "B5", "B6", "B7", "B8", "B9", "B10", "B11"),

@@ -69,7 +69,7 @@ def test_links_lead_somewhere(page: Path):
 
 def test_bounds_that_are_told_are_those_of_the_code():
     from toolspeak.server.recording import recorder
-    from toolspeak.upstreams.embedded.child import Recipe
+    from toolspeak.upstreams.embedded.engine_process import Recipe
 
     serve, constraints = ((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("serve.md", "constraints.md"))
     node = recorder._NODE  # pyright: ignore[reportPrivateUsage]

@@ -22,7 +22,7 @@ from tests.upstreams.loopback import Answer, Heard, Server, always, chunked, hea
 from toolspeak.cli import main
 from toolspeak.config import load
 from toolspeak.core.events import CallArgs, CallEnd, CallStart, Event, Failure, Finish, TextDelta
-from toolspeak.core.model import Request
+from toolspeak.core.types import Request
 from toolspeak.doctor import CHECKS, Finding, examine, failed, patients
 
 pytestmark = pytest.mark.requirement("H5")

@@ -40,10 +40,17 @@ def test_the_command_line_loads_only_what_a_command_needs():
 
 
 def test_a_server_starts_without_what_only_tools_need():
-    loaded = loaded_by("import toolspeak.server.app, toolspeak.server.run, toolspeak.protocols.openai_chat")
-    assert "toolspeak.server.exchange" in loaded
+    loaded = loaded_by(
+        "import toolspeak.server.app, toolspeak.server.process.from_config, toolspeak.protocols.openai_chat"
+    )
+    assert "toolspeak.server.proxy.exchange" in loaded
     assert not [name for name in loaded if name.startswith("toolspeak.dialects")]
-    assert not loaded & {"toolspeak.core.engine", "toolspeak.core.scanner", "toolspeak.core.refusals", "starlette"}
+    assert not loaded & {
+        "toolspeak.engine.turn.engine",
+        "toolspeak.core.parsing.scanner",
+        "toolspeak.engine.refusals.classifier",
+        "starlette",
+    }
 
 
 def test_importing_toolspeak_takes_little_time():

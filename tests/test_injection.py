@@ -19,9 +19,9 @@ import pytest
 
 from tests.turns import carry_out, engine_for, user
 from toolspeak import Message, TextPart, Tool, ToolCall, ToolResult, fold, render_calls
-from toolspeak.core.capability import Profile
-from toolspeak.core.strategy import Settings
-from toolspeak.dialects.table import DIALECTS
+from toolspeak.dialects.registry import DIALECTS
+from toolspeak.engine.planning.capabilities import Profile
+from toolspeak.engine.planning.strategy import Settings
 
 CASES = int(os.environ.get("TOOLSPEAK_INJECTIONS", "2000"))
 TOOLS = (

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from toolspeak import Tool, ToolCall, parse, render_calls
-from toolspeak.core.capability import Capabilities
-from toolspeak.core.strategy import Settings, strategy
-from toolspeak.dialects.table import DIALECTS
+from toolspeak.dialects.registry import DIALECTS
+from toolspeak.engine.planning.capabilities import Capabilities
+from toolspeak.engine.planning.strategy import Settings, strategy
 from toolspeak.plugins import Plugins
 
 pytestmark = pytest.mark.no_cover

@@ -14,9 +14,9 @@ from toolspeak.config import Route, Secret, load
 from toolspeak.config.proxies import route_for
 from toolspeak.errors import ConfigError
 from toolspeak.plugins import Plugins
-from toolspeak.reach import reach
-from toolspeak.upstreams.choice import service
-from toolspeak.upstreams.http import HttpUpstream
+from toolspeak.runtime.model_resolution import reach
+from toolspeak.upstreams.http.thin_transport import HttpUpstream
+from toolspeak.upstreams.http.transport_choice import service
 
 HTTPS, HTTP = "https://api.example.com/v1", "http://model.example.org:8000/v1"
 PROXY = "http://proxy.test:3128"

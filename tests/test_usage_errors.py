@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import toolspeak as ts
-from toolspeak.core.capability import Capabilities
+from toolspeak.engine.planning.capabilities import Capabilities
 
 #: The functions as somebody calls them whose code nobody checks.
 LOOSE: Any = ts

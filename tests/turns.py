@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from toolspeak.core.capability import Found, Profile
-from toolspeak.core.engine import Ask, Done, Emit, Engine, Outcome, Stop
 from toolspeak.core.events import Event, Finish, TextDelta, UsageSeen
-from toolspeak.core.model import Message, Request, TextPart, Tool, ToolChoice, Usage
-from toolspeak.core.strategy import Plan, Settings, plan
+from toolspeak.core.types import Message, Request, TextPart, Tool, ToolChoice, Usage
+from toolspeak.engine.planning.capabilities import Found, Profile
+from toolspeak.engine.planning.strategy import Plan, Settings, plan
+from toolspeak.engine.turn.actions import Ask, Done, Emit, Outcome, Stop
+from toolspeak.engine.turn.engine import Engine
 
 __all__ = ["NONCE", "STAMP", "Play", "carry_out", "engine_for", "planned", "user"]
 

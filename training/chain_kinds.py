@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from toolspeak.core.model import JSONObject, Tool
+from toolspeak.core.types import JSONObject, Tool
 
 __all__ = ["TRAINED", "Compute", "Kinds", "Lookup", "Task", "one_string"]
 

@@ -9,7 +9,7 @@ import json
 import random
 from typing import NamedTuple
 
-from toolspeak.core.model import Message, TextPart, ToolCall, ToolResult
+from toolspeak.core.types import Message, TextPart, ToolCall, ToolResult
 
 from . import pools
 from .chain_kinds import Task

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from toolspeak.core.model import JSONValue
+from toolspeak.core.types import JSONValue
 
 
 def same(one: JSONValue, other: JSONValue) -> bool:

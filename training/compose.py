@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 
-from toolspeak.core.model import JSONObject, Tool, ToolCall
+from toolspeak.core.types import JSONObject, Tool, ToolCall
 
 from .family import Style
 from .values import Kind, kind

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from toolspeak.core.model import ToolCall
+from toolspeak.core.types import ToolCall
 
 from .family import Family, families
 from .held_out import is_held_out
@@ -122,7 +122,7 @@ class Maker:
         kind = rng.choices([name for name, _ in PLANS], [share for _, share in PLANS])[0]
         if self._chat and rng.random() < 0.03:  # no tools at all: the model must still be able to chat
             question, reply = rng.choice(self._chat)
-            from toolspeak.core.model import Message, TextPart
+            from toolspeak.core.types import Message, TextPart
 
             turn = Turn((Message("user", (TextPart(question),)),), (), kind="plain")
             return [self._asked(prompt(turn).text, reply, "chat")]

@@ -25,7 +25,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from toolspeak.core.model import JSONObject, JSONValue, Tool, ToolCall
+from toolspeak.core.types import JSONObject, JSONValue, Tool, ToolCall
 
 from .options import with_option
 from .pools import WORDS

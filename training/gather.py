@@ -20,7 +20,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
-from toolspeak.core.model import JSONObject, JSONValue, is_object
+from toolspeak.core.types import JSONObject, JSONValue, is_object
 
 from .seal import rows_of
 

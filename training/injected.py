@@ -11,7 +11,7 @@ import json
 import random
 from typing import NamedTuple
 
-from toolspeak.core.model import ToolCall
+from toolspeak.core.types import ToolCall
 
 #: How it is put to the reader in words: {0} is a request, {1} the name of a tool for it.
 _SPOKEN = (

@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from toolspeak.core.model import JSONObject, Tool, ToolCall
+from toolspeak.core.types import JSONObject, Tool, ToolCall
 
 from .family import Style
 from .wording import sentence, strung

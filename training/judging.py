@@ -10,8 +10,8 @@ import json
 from collections import Counter
 from typing import NamedTuple
 
-from toolspeak.core.model import Tool, ToolCall
-from toolspeak.core.reader import parse
+from toolspeak.core.types import Tool, ToolCall
+from toolspeak.parsing import parse
 
 from .compare import plain, stands
 from .render import Answer

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import torch
 
-from toolspeak.core.model import Message, TextPart
+from toolspeak.core.types import Message, TextPart
 
 from .dataset import Sources, rendered, scenes_of
 from .judging import Asked, counted, score

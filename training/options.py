@@ -10,7 +10,7 @@ import random
 import re
 from typing import Protocol
 
-from toolspeak.core.model import ToolCall
+from toolspeak.core.types import ToolCall
 
 from .values import Drawn, Kind
 from .wording import lowered

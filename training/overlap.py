@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
-from toolspeak.core.model import JSONObject, is_object
+from toolspeak.core.types import JSONObject, is_object
 
 from .chain_kinds import TRAINED
 from .family import families

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from toolspeak.core.model import Tool, ToolCall
+from toolspeak.core.types import Tool, ToolCall
 
 from .blocks import blocks, kind_named, parts
 from .chain_kinds import one_string

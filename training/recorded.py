@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from toolspeak.core.model import JSONObject, JSONValue, Tool, ToolCall
-from toolspeak.core.schema import ArgumentSchema
+from toolspeak.core.schema.arguments import ArgumentSchema
+from toolspeak.core.types import JSONObject, JSONValue, Tool, ToolCall
 from toolspeak.errors import SchemaError
 
 from .family import Style

@@ -11,14 +11,15 @@ import random
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from toolspeak.core.capability import capabilities
-from toolspeak.core.engine import Action, Ask, Engine
 from toolspeak.core.events import Finish, TextDelta
-from toolspeak.core.model import Message, Request, Tool, ToolCall, ToolChoice
-from toolspeak.core.prompts.neutral import written
-from toolspeak.core.prompts.nonces import nonces_of
-from toolspeak.core.reading.arguments import to_json
-from toolspeak.core.strategy import Settings, plan
+from toolspeak.core.parsing.arguments import to_json
+from toolspeak.core.types import Message, Request, Tool, ToolCall, ToolChoice
+from toolspeak.engine.planning.capabilities import capabilities
+from toolspeak.engine.planning.strategy import Settings, plan
+from toolspeak.engine.prompting.escaping import written
+from toolspeak.engine.prompting.nonces import nonces_of
+from toolspeak.engine.turn.actions import Action, Ask
+from toolspeak.engine.turn.engine import Engine
 
 MODEL = "SmolLM2-135M-Instruct"
 #: What the model's template says where a conversation has no system message.

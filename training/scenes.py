@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
-from toolspeak.core.model import Message, TextPart, Tool, ToolCall, ToolChoice, ToolResult
+from toolspeak.core.types import Message, TextPart, Tool, ToolCall, ToolChoice, ToolResult
 
 from .chain_kinds import TRAINED, Task
 from .chains import Chain

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from toolspeak.core.model import JSONObject, JSONValue, Tool, ToolCall
+from toolspeak.core.types import JSONObject, JSONValue, Tool, ToolCall
 
 from .family import Style
 from .values import Drawn, Kind, kind

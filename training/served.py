@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from toolspeak import AsyncClient
 from toolspeak.cli.config import loaded
-from toolspeak.core.model import Message, TextPart, Tool, ToolCall, ToolResult
+from toolspeak.core.types import Message, TextPart, Tool, ToolCall, ToolResult
 from toolspeak.evaluation.statistics import wilson
 
 from .chain_kinds import TRAINED, Task

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Protocol
 
-from toolspeak.core.model import JSONObject, ToolCall
+from toolspeak.core.types import JSONObject, ToolCall
 
 from .options import Optional, with_options
 from .values import Drawn, listed

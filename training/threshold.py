@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.request import Request, urlopen
 
-from toolspeak.core.model import JSONObject, Message, TextPart
+from toolspeak.core.types import JSONObject, Message, TextPart
 
 from .endings import ENDINGS
 from .recorded import Record, Recorded

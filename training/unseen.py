@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from toolspeak.core.model import Tool
+from toolspeak.core.types import Tool
 
 from .chain_kinds import Compute, Kinds, Lookup
 from .readings import read as read_readers

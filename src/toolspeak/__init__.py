@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .agent import Agent, AsyncAgent
     from .client import AsyncClient, Client
-    from .core.capability import override_model, override_provider
     from .core.events import (
         CallArgs,
         CallEnd,
@@ -45,10 +44,10 @@ if TYPE_CHECKING:
     from .core.events import (
         UsageSeen as UsageSeen,
     )
-    from .core.model import Media, Message, Note, Request, TextPart, Tool, ToolCall, ToolChoice, ToolResult, Usage
-    from .core.reader import Scanner, parse
-    from .core.strategy import strategy
-    from .dialects.table import render_calls
+    from .core.types import Media, Message, Note, Request, TextPart, Tool, ToolCall, ToolChoice, ToolResult, Usage
+    from .dialects.registry import render_calls
+    from .engine.planning.capabilities import override_model, override_provider
+    from .engine.planning.strategy import strategy
     from .errors import ConfigError, ModelError, ToolChoiceError, ToolspeakError, UpstreamError, UsageError
     from .errors import (
         FormatError as FormatError,
@@ -59,6 +58,7 @@ if TYPE_CHECKING:
     from .errors import (
         UpstreamTimeout as UpstreamTimeout,
     )
+    from .parsing import Scanner, parse
     from .tools.functions import tool
     from .upstreams.scripted import Scripted
 
@@ -111,15 +111,15 @@ __all__ = [
 _HOMES = {
     ".agent": "Agent AsyncAgent",
     ".client": "AsyncClient Client",
-    ".core.capability": "override_model override_provider",
+    ".engine.planning.capabilities": "override_model override_provider",
     ".core.events": (
         "CallArgs CallEnd CallStart Candidate Event Failure Finish Judged Noted "
         "OpaqueSeen ReasoningDelta Reply TextDelta UsageSeen fold"
     ),
-    ".core.model": "Media Message Note Request TextPart Tool ToolCall ToolChoice ToolResult Usage",
-    ".core.reader": "Scanner parse",
-    ".core.strategy": "strategy",
-    ".dialects.table": "render_calls",
+    ".core.types": "Media Message Note Request TextPart Tool ToolCall ToolChoice ToolResult Usage",
+    ".engine.planning.strategy": "strategy",
+    ".parsing": "Scanner parse",
+    ".dialects.registry": "render_calls",
     ".errors": (
         "ConfigError FormatError ModelError SchemaError ToolChoiceError ToolspeakError UpstreamError UpstreamTimeout "
         "UsageError"

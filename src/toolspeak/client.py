@@ -4,8 +4,7 @@
     reply = client.chat([{"role": "user", "content": "What time is it?"}], tools=[...])
 
 A client knows one model. It turns what the caller says into a request, lets the strategy pick a plan, carries
-the turn out and hands out a reply, or the events as they come. Above: agent, server, users. Below: `turn_maker`,
-`reach`, `conversation`.
+the turn out and hands out a reply, or the events as they come.
 """
 
 from __future__ import annotations
@@ -21,24 +20,22 @@ from typing import Self
 import msgspec
 
 from .config import Config, load
-from .conversation import request_of
-from .core.capability import Capabilities, capabilities
 from .core.events import Event
-from .core.model import JSONValue, Message, Tool, ToolChoice
-from .core.strategy import Settings
-from .core.turns.trace import TracedReply
+from .core.types import JSONValue, Message, Tool, ToolChoice
+from .engine.planning.capabilities import Capabilities, capabilities
+from .engine.planning.strategy import Settings
+from .engine.turn.trace import TracedReply
 from .errors import ModelError, UpstreamTimeout, UsageError
+from .key_value import SharedState, State
 from .plugins import Plugins
-from .portal import Portal
-from .probe import Probes
-from .probe_store import ProbeStore, Stored
-from .reach import Model, reach
-from .state import SharedState, State
-from .turn import AnyTurn, Told, error_after
-from .turn_maker import TurnMaker, checked_templates
-from .upstreams.seam import DEADLINE
-
-__all__ = ["AsyncClient", "AsyncStream", "Client", "Stream"]
+from .runtime.model_resolution import Model, reach
+from .runtime.probe_cache import ProbeStore, Stored
+from .runtime.prober import Probes
+from .runtime.sync_bridge import Portal
+from .runtime.tool_memory import request_of
+from .runtime.turn import AnyTurn, Told, error_after
+from .runtime.turn_factory import TurnMaker, checked_templates
+from .upstreams.base import DEADLINE
 
 #: Seconds that nobody waits for, three years: no clock of an event loop need know more.
 _LONGEST = 1e8

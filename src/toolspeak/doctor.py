@@ -2,7 +2,7 @@
 
 `patients` finds whom to look at, `examine` looks: configuration, reachable, key, model, answer, streaming, native
 tools, and one call through toolspeak itself. Each finding says what was seen and, where something is to be done, what.
-No key is in any of them. Above: the command `doctor`. Below: `server.listing`, the upstreams, `turn_maker`.
+No key is in any of them.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from .config import Config, NamedUpstream, shown_url
-from .core.capability import Capabilities
 from .core.events import Event, ReasoningDelta, Reply, TextDelta, fold
-from .core.model import Message, Options, Request, TextPart, Tool, ToolChoice
-from .core.strategy import Settings, Strategy, strategy
+from .core.types import Message, Options, Request, TextPart, Tool, ToolChoice
+from .engine.planning.capabilities import Capabilities
+from .engine.planning.strategy import Settings, Strategy, strategy
 from .errors import ToolspeakError, UpstreamError, UsageError
+from .key_value import MemoryState
 from .plugins import Plugins
-from .reach import Reached, codec_of, reach
-from .server.listing import ListingUpstream
-from .state import MemoryState
-from .turn import error_after
-from .turn_maker import TurnMaker
-from .upstreams.http import HttpUpstream, Retry, Timeouts
-from .upstreams.seam import Upstream, error_of
-
-__all__ = ["CHECKS", "PATIENCE", "Finding", "Patient", "examine", "failed", "patients"]
+from .runtime.model_resolution import Reached, codec_of, reach
+from .runtime.turn import error_after
+from .runtime.turn_factory import TurnMaker
+from .server.proxy.upstream_models import ListingUpstream
+from .upstreams.base import Upstream, error_of
+from .upstreams.http.connection import Timeouts
+from .upstreams.http.retry import Retry
+from .upstreams.http.thin_transport import HttpUpstream
 
 #: `ok`; `note`: works, with something to know; `fail`: does not work; `skipped`: could not be looked at.
 Status: TypeAlias = Literal["ok", "note", "fail", "skipped"]

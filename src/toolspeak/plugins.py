@@ -1,8 +1,7 @@
 """Plugins: dialects, upstreams and profiles that other installed distributions bring.
 
 A distribution announces them as entry points; they are loaded when they are first needed, and only those that
-the configuration allows. A plugin that is broken costs a warning and a note, never the program. Above: the client,
-the server, the command line. Below: the dialect table, `core.capability`, the configuration.
+the configuration allows. A plugin that is broken costs a warning and a note, never the program.
 """
 
 from __future__ import annotations
@@ -18,16 +17,14 @@ from weakref import WeakSet
 
 import msgspec
 
-from .core.capability import Capabilities, Table, capabilities, read_table
-from .core.model import Note, Tool, ToolCall
+from .core.types import Note, Tool, ToolCall
+from .engine.planning.capabilities import Capabilities, Table, capabilities, read_table
 from .errors import ConfigError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from .dialects.table import Dialect
-
-__all__ = ["GROUPS", "Plugin", "Plugins"]
+    from .dialects.registry import Dialect
 
 Group: TypeAlias = Literal["toolspeak.dialects", "toolspeak.upstreams", "toolspeak.profiles"]
 GROUPS: tuple[Group, ...] = ("toolspeak.dialects", "toolspeak.upstreams", "toolspeak.profiles")
@@ -182,7 +179,7 @@ class Plugins:
             return None
 
     def _add_dialect(self, row: Any) -> None:
-        from .dialects.table import DIALECTS, Dialect
+        from .dialects.registry import DIALECTS, Dialect
 
         if not isinstance(row, Dialect):
             raise ConfigError(f"a {type(row).__name__} is no dialect")
@@ -214,8 +211,8 @@ class Plugins:
 
 def _try_out(dialect: str) -> None:
     """A dialect must read what it writes; better to find out here than in the middle of a request."""
-    from .core.reader import parse
-    from .dialects.table import render_calls
+    from .dialects.registry import render_calls
+    from .parsing import parse
 
     call = ToolCall("example", {"text": "a word"})
     text = render_calls(dialect, [call])

@@ -1,8 +1,7 @@
 """The names by which OpenTelemetry knows what happens here, and whether anybody listens.
 
 The conventions for models are still in development, so all names stand in this one file. Nothing is told unless
-`opentelemetry-api` is installed and a provider is set up, as `opentelemetry-instrument` does. Above: the server. Below:
-the API of OpenTelemetry, if it is there.
+`opentelemetry-api` is installed and a provider is set up, as `opentelemetry-instrument` does.
 """
 
 from __future__ import annotations
@@ -13,24 +12,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer, TracerProvider
-
-__all__ = [
-    "CHAT",
-    "ERROR_TYPE",
-    "FACE",
-    "FINISH_REASONS",
-    "INPUT_TOKENS",
-    "OPERATION",
-    "OUTPUT_TOKENS",
-    "PLAN",
-    "PROVIDER",
-    "REQUESTS",
-    "REQUEST_MODEL",
-    "RESPONSE_ID",
-    "STATUS",
-    "TOOLS",
-    "tracer",
-]
 
 # ---- by the conventions
 

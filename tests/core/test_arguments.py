@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolspeak.core.lenient_json import END_OBJECT, END_STRING, KEY, OBJECT, PART, STRING, Token, Transducer
-from toolspeak.core.model import Note
-from toolspeak.core.reading.arguments import Arguments, Settled, fits_as_it_is, to_json
-from toolspeak.core.schema import ArgumentSchema
+from toolspeak.core.json_repair.parser import Transducer
+from toolspeak.core.json_repair.tokens import END_OBJECT, END_STRING, KEY, OBJECT, PART, STRING, Token
+from toolspeak.core.parsing.arguments import Arguments, Settled, fits_as_it_is, to_json
+from toolspeak.core.schema.arguments import ArgumentSchema
+from toolspeak.core.types import Note
 
 pytestmark = pytest.mark.requirement("B11")
 

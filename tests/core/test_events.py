@@ -24,7 +24,7 @@ from toolspeak.core.events import (
     fold,
     lasting,
 )
-from toolspeak.core.model import Note, Opaque, ToolCall, Usage
+from toolspeak.core.types import Note, Opaque, ToolCall, Usage
 from toolspeak.errors import UsageError
 
 REPAIRED = Note("trailing_comma", "one")

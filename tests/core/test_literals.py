@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolspeak.core.reading.literals import escape_text, has_surrogate, read_escape, read_word, replace_surrogates
+from toolspeak.core.json_repair.literals import escape_text, has_surrogate, read_escape, read_word, replace_surrogates
 
 pytestmark = pytest.mark.requirement("B4")
 

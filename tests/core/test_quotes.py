@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolspeak.core.reading import lookahead
-from toolspeak.core.reading.quotes import LOOKAHEAD, QUOTES, Around, closes, lost_quote, opens_inner
+from toolspeak.core.json_repair import lookahead
+from toolspeak.core.json_repair.lookahead import LOOKAHEAD, QUOTES
+from toolspeak.core.parsing.quotes import Around, closes, lost_quote, opens_inner
 
 pytestmark = pytest.mark.requirement("B4")
 

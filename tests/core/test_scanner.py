@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.scanning import (
+from tests.core.scanner_helpers import (
     CALL,
     CALLED,
     CLOSE,

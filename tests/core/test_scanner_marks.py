@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.core.scanning import (
+from tests.core.scanner_helpers import (
     CALL,
     FENCED,
     OBJECT,
@@ -16,11 +16,12 @@ from tests.core.scanning import (
     why,
 )
 from toolspeak import Reply, Scanner, parse
-from toolspeak.core.reading import desk
-from toolspeak.core.reading import passing as module
-from toolspeak.core.reading.passing import MAX_REJECTED
-from toolspeak.core.reading.seam import NONE
-from toolspeak.core.scanner import MAX_FENCE_LINE, MAX_TAIL
+from toolspeak.core.parsing import context as desk
+from toolspeak.core.parsing import mark_search as module
+from toolspeak.core.parsing.dialect_interface import NONE
+from toolspeak.core.parsing.mark_search import MAX_REJECTED
+from toolspeak.core.parsing.pending_calls import MAX_TAIL
+from toolspeak.core.parsing.scanner import MAX_FENCE_LINE
 
 # ---- other marks
 

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from tests.core.scanning import CALLED, TOOLS, scan, told
+from tests.core.scanner_helpers import CALLED, TOOLS, scan, told
 from toolspeak import Scanner, fold
-from toolspeak.core import scanner as module
 from toolspeak.core.events import (
     CallArgs,
 )
-from toolspeak.core.evidence import Evidence
-from toolspeak.core.reading.builder import CallBuilder
-from toolspeak.core.reading.desk import Desk
-from toolspeak.core.reading.markup import MORE, read_head
-from toolspeak.core.reading.runs import Run
-from toolspeak.core.reading.seam import NONE, Opening, Progress
+from toolspeak.core.parsing import scanner as module
+from toolspeak.core.parsing.acceptance import Evidence
+from toolspeak.core.parsing.call_builder import CallBuilder
+from toolspeak.core.parsing.context import Desk
+from toolspeak.core.parsing.dialect_interface import NONE, Opening, Progress
+from toolspeak.core.parsing.fast_paths import Run
+from toolspeak.core.parsing.tags import MORE, read_head
 
 # ---- the shortcut
 

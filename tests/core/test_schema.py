@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from tests.growth import assert_cheap_beside, assert_linear
-from toolspeak.core import schema as module
-from toolspeak.core.schema import ArgumentSchema
-from toolspeak.core.schemas import json_values
+from toolspeak.core.schema import arguments as module
+from toolspeak.core.schema import json_values
+from toolspeak.core.schema.arguments import ArgumentSchema
 from toolspeak.errors import SchemaError
 
 DRAFT_4 = "http://json-schema.org/draft-04/schema#"

@@ -6,8 +6,8 @@ import pytest
 
 from tests.dialects.answers import TOOLS, tool
 from toolspeak import CallArgs, CallEnd, CallStart, Judged, Scanner, fold
-from toolspeak.core.evidence import Evidence
-from toolspeak.core.reading.desk import Desk
+from toolspeak.core.parsing.acceptance import Evidence
+from toolspeak.core.parsing.context import Desk
 from toolspeak.dialects.bodies import ArgumentsBody, Body, Context
 
 

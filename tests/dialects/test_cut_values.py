@@ -7,7 +7,7 @@ import pytest
 from tests.agents import run
 from tests.dialects.answers import by_character, codes_of
 from toolspeak import AsyncAgent, AsyncClient, Request, Scripted, Tool, parse, tool
-from toolspeak.core.lenient_json import VALUE_CHANGING
+from toolspeak.core.json_repair.parser import VALUE_CHANGING
 
 pytestmark = pytest.mark.requirement("B4")
 

@@ -6,9 +6,11 @@ import pytest
 
 from tests.dialects.answers import by_character, tool
 from toolspeak import Reply, Tool, parse
-from toolspeak.core.lenient import frames
-from toolspeak.core.reading import desk, passing
-from toolspeak.dialects import marks, tag_parameters, tag_stops
+from toolspeak.core.json_repair import containers as frames
+from toolspeak.core.parsing import context as desk
+from toolspeak.core.parsing import mark_search as passing
+from toolspeak.dialects import openings as marks
+from toolspeak.dialects import tag_parameters, tag_stops
 
 pytestmark = pytest.mark.requirement("R-T12", "B8")
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.dialects.answers import TOOLS, Case, check, each, tool
 from toolspeak import Tool, parse
-from toolspeak.core.lenient_json import MAX_SIZE
+from toolspeak.core.json_repair.containers import MAX_SIZE
 
 #: Tools that are called like tags of other families.
 ODD = (*TOOLS, tool("tool", command="string"), tool("read", path="string", run="string"))

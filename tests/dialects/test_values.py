@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.dialects.answers import exact
-from toolspeak.core.schema import ArgumentSchema
+from toolspeak.core.schema.arguments import ArgumentSchema
 from toolspeak.dialects.values import body_of, has_structure, plain_text, tree, trim, value_of
 
 NONE = ArgumentSchema.of(None)

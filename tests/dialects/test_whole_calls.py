@@ -12,13 +12,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.core.test_lenient_laws import FORMATS, VALID, VALID_TEXT
+from tests.core.test_json_repair_properties import FORMATS, VALID, VALID_TEXT
 from tests.growth import assert_linear
 from toolspeak import CallArgs, CallEnd, CallStart, Scanner, Tool, parse
 from toolspeak.core.events import Judged
-from toolspeak.core.evidence import Evidence
-from toolspeak.core.lenient_json import MAX_SIZE, Transducer
-from toolspeak.core.reading.desk import Desk
+from toolspeak.core.json_repair.containers import MAX_SIZE
+from toolspeak.core.json_repair.parser import Transducer
+from toolspeak.core.parsing.acceptance import Evidence
+from toolspeak.core.parsing.context import Desk
 from toolspeak.dialects.bodies import Context
 from toolspeak.dialects.json_calls import read_whole
 

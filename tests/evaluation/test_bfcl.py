@@ -16,7 +16,7 @@ from toolspeak.evaluation import bfcl_files
 from toolspeak.evaluation.bfcl import Bfcl, tool_of
 from toolspeak.evaluation.bfcl_files import CATEGORIES, BfclFiles, FilesError, obtain
 from toolspeak.evaluation.cases import Answer
-from toolspeak.upstreams.wheels import Order, Unreachable
+from toolspeak.upstreams.embedded.package_index import Order, Unreachable
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from tests.server.live import service
 from tests.upstreams.loopback import Answer, Heard, Server, head, serving_in_a_thread
 from toolspeak import Event, Request, ToolCall
 from toolspeak.cli import main
-from toolspeak.core.capability import capabilities
+from toolspeak.engine.planning.capabilities import capabilities
 from toolspeak.evaluation import bfcl_files
 from toolspeak.upstreams.scripted import calls
 

@@ -11,11 +11,11 @@ import pytest
 from tests.evaluation.models import SUITE, asked, knows
 from toolspeak import AsyncClient, Request, Scripted, Tool, UpstreamError, UsageError
 from toolspeak.config import load
-from toolspeak.core.capability import Capabilities
+from toolspeak.engine.planning.capabilities import Capabilities
 from toolspeak.evaluation.cases import Answer, Case, Judgement, choose
 from toolspeak.evaluation.journal import Journal, Record, Setting
 from toolspeak.evaluation.runner import GIVE_UP_AFTER, Run
-from toolspeak.state import MemoryState
+from toolspeak.key_value import MemoryState
 
 FORCE = Setting("builtin", SUITE.version, "scripted:scripted", mode="force")
 OFF = Setting("builtin", SUITE.version, "scripted:scripted", mode="off", max_tokens=77)

@@ -25,7 +25,7 @@ from toolspeak.core.events import (
     TextDelta,
     UsageSeen,
 )
-from toolspeak.core.model import Request, Usage
+from toolspeak.core.types import Request, Usage
 
 Call = tuple[str, dict[str, Any]]
 

@@ -11,11 +11,11 @@ from tests.matrix.rules import Cell, Expected, expected
 from tests.matrix.scripts import Model, first_text
 from tests.requirements import REQUIREMENTS
 from tests.turns import STAMP, Play, carry_out, engine_for, user
-from toolspeak.core.capability import Profile
-from toolspeak.core.engine import Outcome
 from toolspeak.core.events import Finish, Reply, UsageSeen, fold
-from toolspeak.core.model import Request, Tool, ToolChoice, Usage
-from toolspeak.core.strategy import Settings
+from toolspeak.core.types import Request, Tool, ToolChoice, Usage
+from toolspeak.engine.planning.capabilities import Profile
+from toolspeak.engine.planning.strategy import Settings
+from toolspeak.engine.turn.actions import Outcome
 
 CELLS = [cell for cell in rules.cells() if cell not in rules.VOID]
 

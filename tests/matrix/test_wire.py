@@ -17,7 +17,7 @@ from tests.matrix.rules import Cell, Expected
 from tests.matrix.scripts import Model, first_text
 from tests.matrix.test_matrix import CELLS, Played, wanted
 from toolspeak.core.events import Event, fold
-from toolspeak.core.model import Request
+from toolspeak.core.types import Request
 
 PROTOCOLS = ("openai_chat", "openai_responses", "anthropic", "gemini", "ollama")
 #: Odd, so that pieces end inside events, characters and escapes.

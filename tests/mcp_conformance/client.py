@@ -16,8 +16,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 
-from toolspeak.core.model import JSONObject, JSONValue
-from toolspeak.state import MemoryState
+from toolspeak.core.types import JSONObject, JSONValue
+from toolspeak.key_value import MemoryState
 from toolspeak.tools.base import CallContext
 from toolspeak.tools.mcp.config import McpServer, OAuth
 from toolspeak.tools.mcp.oauth import Returned, Tokens

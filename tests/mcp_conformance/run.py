@@ -2,7 +2,7 @@
 
     python -m tests.mcp_conformance.run [SCENARIO ...]
 
-The suite is an npm package; node comes from the Python index, as for the clients of `tests/clients_b`. Scenarios that
+The suite is an npm package; node comes from the Python index, as for the clients of `tests/real_clients`. Scenarios that
 do not apply are listed with their reasons in `expected_failures.yaml`; one that passes all the same is told too. The
 exit status is 0 when everything went as expected.
 """
@@ -14,8 +14,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.clients_b import install
-from tests.clients_b.tasks import NODE, Package
+from tests.real_clients import install
+from tests.real_clients.tasks import NODE, Package
 
 HERE = Path(__file__).parent
 SUITE = Package("mcp-conformance", "npm", ("@modelcontextprotocol/conformance@0.1.16",))

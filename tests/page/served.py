@@ -18,20 +18,20 @@ import uvicorn
 
 from tests.server.live import cut_text, head, reached, service, uvicorn_config
 from tests.upstreams.loopback import Answer, Heard, chunked, serving
-from toolspeak.core.capability import Capabilities
 from toolspeak.core.events import Event, Finish, TextDelta, UsageSeen
-from toolspeak.core.model import Request, Usage
-from toolspeak.core.probing.verdicts import Verdict
-from toolspeak.core.strategy import Settings
-from toolspeak.probe import Probes
-from toolspeak.probe_store import Place, ProbeStore
+from toolspeak.core.types import Request, Usage
+from toolspeak.engine.planning.capabilities import Capabilities
+from toolspeak.engine.planning.probe_verdicts import Verdict
+from toolspeak.engine.planning.strategy import Settings
+from toolspeak.key_value import MemoryState
+from toolspeak.runtime.probe_cache import Place, ProbeStore
+from toolspeak.runtime.prober import Probes
+from toolspeak.server.access.api_keys import Keys
+from toolspeak.server.access.auth import Access
+from toolspeak.server.access.login_sessions import link
+from toolspeak.server.access.origin_guard import Guard
 from toolspeak.server.app import App
-from toolspeak.server.auth import Access
-from toolspeak.server.gateway import Gateway, Line, Loop
-from toolspeak.server.guard import Guard
-from toolspeak.server.keys import Keys
-from toolspeak.server.sessions import link
-from toolspeak.state import MemoryState
+from toolspeak.server.proxy.upstream_router import Gateway, Line, Loop
 
 #: A test that hangs fails after this.
 PATIENCE = 30.0

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.served import served_as_it_comes
-from toolspeak.server.door import doors
+from toolspeak.server.process.control_file import doors
 from toolspeak.upstreams.embedded.weights import DEFAULT
 
 pytestmark = [pytest.mark.system("browser"), pytest.mark.requirement("H1", "H2")]

@@ -11,10 +11,10 @@ from tests.page.asking import asked
 from tests.page.conftest import unfold, watched
 from tests.page.served import Served, served
 from tests.page.test_chat import FIELD, ask
-from toolspeak.core.model import JSONObject, Tool
-from toolspeak.core.probing.verdicts import Finding, Verdict
-from toolspeak.server.gateway import PAGE
-from toolspeak.server.loop.rounds import LoopTools
+from toolspeak.core.types import JSONObject, Tool
+from toolspeak.engine.planning.probe_verdicts import Finding, Verdict
+from toolspeak.server.proxy.tool_loop.loop import LoopTools
+from toolspeak.server.proxy.upstream_router import PAGE
 from toolspeak.tools.base import CallContext, ToolOutput
 
 pytestmark = [pytest.mark.system("browser"), pytest.mark.requirement("R-T16")]

@@ -11,8 +11,8 @@ import pytest
 from tests.page.conftest import unfold, watched
 from tests.page.served import Served, served
 from tests.page.test_chat import FIELD, ask
-from toolspeak.server.gateway import PAGE
-from toolspeak.server.loop.rounds import LoopTools
+from toolspeak.server.proxy.tool_loop.loop import LoopTools
+from toolspeak.server.proxy.upstream_router import PAGE
 from toolspeak.tools.files import file_tools
 
 pytestmark = [pytest.mark.system("browser"), pytest.mark.requirement("H2", "A15")]

@@ -17,10 +17,10 @@ from tests.page.served import Served, served
 from tests.page.test_chat import ask
 from tests.page.test_safety import PAYLOADS, inert
 from toolspeak.cli.sessions import command as sessions
-from toolspeak.core.model import Message, TextPart, ToolCall, ToolResult
-from toolspeak.core.record import Answer, CallRecord, Round
-from toolspeak.server.keys import Keys
-from toolspeak.state import MemoryState
+from toolspeak.core.types import Message, TextPart, ToolCall, ToolResult
+from toolspeak.engine.rounds.transcript import Answer, CallRecord, Round
+from toolspeak.key_value import MemoryState
+from toolspeak.server.access.api_keys import Keys
 from toolspeak.store import open_store
 
 pytestmark = [pytest.mark.system("browser"), pytest.mark.requirement("H2")]

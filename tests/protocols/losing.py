@@ -15,18 +15,8 @@ import msgspec
 import pytest
 from hypothesis import strategies as st
 
-from toolspeak.core.model import (
-    Message,
-    Note,
-    Options,
-    Request,
-    ResponseFormat,
-    Tool,
-    ToolCall,
-    ToolChoice,
-    ToolResult,
-)
-from toolspeak.protocols.common import ROUTING_FIELDS, Loss
+from toolspeak.core.types import Message, Note, Options, Request, ResponseFormat, Tool, ToolCall, ToolChoice, ToolResult
+from toolspeak.protocols.shared.fields import ROUTING_FIELDS, Loss
 
 replace = msgspec.structs.replace
 #: What a loss does to a request.

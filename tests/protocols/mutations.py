@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from toolspeak.core.model import JSONObject, JSONValue, is_array, is_object
+from toolspeak.core.types import JSONObject, JSONValue, is_array, is_object
 
 CAPTURED = Path(__file__).parents[3] / "shared" / "clients" / "requests.jsonl"
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.protocols.streams import cut, fed, joined
-from tests.protocols.test_anthropic_reply import EXPECTED, decode, fixture, noted
+from tests.protocols.test_anthropic_reply_decoder import EXPECTED, decode, fixture, noted
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,
@@ -22,9 +22,9 @@ from toolspeak.core.events import (
     TextDelta,
     fold,
 )
-from toolspeak.protocols import reading
 from toolspeak.protocols.anthropic import ReplyDecoder, decode_error
-from toolspeak.protocols.anthropic import reply as anthropic_reply
+from toolspeak.protocols.anthropic import reply_decoder as anthropic_reply
+from toolspeak.protocols.shared import reply_decoder as reading
 
 # ------------------------------------------------------------------------------------------------ event by event
 

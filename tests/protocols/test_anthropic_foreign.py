@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.protocols.test_anthropic_request import CACHED, HI, USER, codes, decode, sent, text
-from toolspeak.core.model import (
+from toolspeak.core.types import (
     Media,
     Message,
     Opaque,

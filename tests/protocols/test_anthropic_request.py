@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolspeak.core.model import (
+from toolspeak.core.types import (
     Media,
     Message,
     Note,

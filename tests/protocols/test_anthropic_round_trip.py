@@ -41,17 +41,7 @@ from tests.protocols.losing import (
     without_parts,
 )
 from tests.protocols.test_anthropic_request import HI, SCHEMA, THOUGHT, again, sent
-from toolspeak.core.model import (
-    Media,
-    Message,
-    Opaque,
-    Options,
-    Request,
-    ResponseFormat,
-    TextPart,
-    Tool,
-    ToolChoice,
-)
+from toolspeak.core.types import Media, Message, Opaque, Options, Request, ResponseFormat, TextPart, Tool, ToolChoice
 from toolspeak.protocols.anthropic import (
     DEFAULT_MAX_TOKENS,
     LOSSES,

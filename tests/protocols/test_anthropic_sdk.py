@@ -29,7 +29,7 @@ from toolspeak.core.events import (
     UsageSeen,
     fold,
 )
-from toolspeak.core.model import (
+from toolspeak.core.types import (
     Media,
     Message,
     Opaque,
@@ -45,7 +45,7 @@ from toolspeak.core.model import (
 )
 from toolspeak.errors import ToolspeakError, UpstreamError, UsageError
 from toolspeak.protocols.anthropic import ReplyEncoder, decode_request, encode_error, encode_reply, encode_request
-from toolspeak.protocols.framing import ServerEvent, SSEDecoder
+from toolspeak.protocols.shared.framing import ServerEvent, SSEDecoder
 
 pytestmark = pytest.mark.requirement("G1", "G4")
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from toolspeak.core.model import Message, Options, Request, ResponseFormat, TextPart, tools_from
+from toolspeak.core.types import Message, Options, Request, ResponseFormat, TextPart, tools_from
 from toolspeak.errors import UsageError
 from toolspeak.protocols import gemini, openai_chat
-from toolspeak.protocols.common import to_wire
+from toolspeak.protocols.shared.fields import to_wire
 
 HI = Message("user", (TextPart("Hi"),))
 

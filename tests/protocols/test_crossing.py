@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from toolspeak.core.model import (
+from toolspeak.core.types import (
     Media,
     Message,
     Options,

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from toolspeak.core.events import Failure, Reply
-from toolspeak.core.model import Message, Request, TextPart
+from toolspeak.core.types import Message, Request, TextPart
 from toolspeak.protocols import anthropic, gemini, openai_chat, openai_responses
-from toolspeak.protocols.common import failure_from
-from toolspeak.upstreams.seam import cleaned, error_of, failure_of
+from toolspeak.protocols.shared.fields import failure_from
+from toolspeak.upstreams.base import cleaned, error_of, failure_of
 
 ASKED = Request("m", (Message("user", (TextPart("hi"),)),))
 TOO_LONG = {

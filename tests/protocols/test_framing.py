@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolspeak.protocols.framing import (
+from toolspeak.protocols.shared.framing import (
     MAX_EVENT,
     Frame,
     FrameError,

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from toolspeak.protocols import anthropic, gemini, ollama, openai_chat, openai_responses
-from toolspeak.protocols.common import Loss
+from toolspeak.protocols.shared.fields import Loss
 
 PAGE = Path(__file__).parents[2] / "docs" / "protocols.md"
 #: The chapter about each; that of chat completions, the first, prints a table.

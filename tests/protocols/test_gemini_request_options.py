@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.protocols.test_gemini_request import HI, USER, decode, sent
-from toolspeak.core.model import (
+from toolspeak.core.types import (
     Media,
     Message,
     Opaque,
@@ -23,8 +23,8 @@ from toolspeak.core.model import (
     ToolResult,
 )
 from toolspeak.errors import UsageError
-from toolspeak.protocols.common import ROUTING_FIELDS
 from toolspeak.protocols.gemini import decode_request, encode_request, path, request_notes
+from toolspeak.protocols.shared.fields import ROUTING_FIELDS
 
 # -------------------------------------------------------------------------------------------------------- options
 

@@ -37,16 +37,7 @@ from tests.protocols.losing import (
     tools,
 )
 from tests.protocols.test_gemini_request import HI, MESSAGES, PART, WEATHER, again, decode, sent
-from toolspeak.core.model import (
-    Media,
-    Message,
-    Opaque,
-    Request,
-    ResponseFormat,
-    TextPart,
-    Tool,
-    ToolChoice,
-)
+from toolspeak.core.types import Media, Message, Opaque, Request, ResponseFormat, TextPart, Tool, ToolChoice
 from toolspeak.protocols.gemini import LOSSES, PROTOCOL
 
 MEDIA = st.builds(

@@ -26,10 +26,10 @@ from toolspeak.core.events import (
     UsageSeen,
     fold,
 )
-from toolspeak.core.model import Message, Opaque, Request, TextPart, ToolCall, ToolChoice, ToolResult, Usage
+from toolspeak.core.types import Message, Opaque, Request, TextPart, ToolCall, ToolChoice, ToolResult, Usage
 from toolspeak.errors import UpstreamError, UsageError
-from toolspeak.protocols.framing import SSEDecoder
 from toolspeak.protocols.gemini import ReplyEncoder, decode_request, encode_error, encode_reply, encode_request
+from toolspeak.protocols.shared.framing import SSEDecoder
 
 pytestmark = pytest.mark.requirement("G1", "G4")
 

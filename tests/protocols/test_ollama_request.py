@@ -41,7 +41,7 @@ from tests.protocols.losing import (
     with_clients,
     without_parts,
 )
-from toolspeak.core.model import (
+from toolspeak.core.types import (
     Media,
     Message,
     Note,
@@ -56,8 +56,8 @@ from toolspeak.core.model import (
     ToolResult,
 )
 from toolspeak.errors import UsageError
-from toolspeak.protocols.common import ROUTING_FIELDS
 from toolspeak.protocols.ollama import LOSSES, PROTOCOL, decode_request, encode_request, request_notes
+from toolspeak.protocols.shared.fields import ROUTING_FIELDS
 
 USER = {"role": "user", "content": "hi"}
 HI = Message("user", (TextPart("hi"),))

@@ -23,16 +23,7 @@ from toolspeak.core.events import (
     UsageSeen,
     fold,
 )
-from toolspeak.core.model import (
-    Media,
-    Message,
-    Request,
-    ResponseFormat,
-    TextPart,
-    ToolCall,
-    ToolResult,
-    Usage,
-)
+from toolspeak.core.types import Media, Message, Request, ResponseFormat, TextPart, ToolCall, ToolResult, Usage
 from toolspeak.errors import UpstreamError, UsageError
 from toolspeak.protocols.ollama import ReplyEncoder, decode_request, encode_error, encode_reply, encode_request
 

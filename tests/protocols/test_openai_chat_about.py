@@ -9,10 +9,10 @@ import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from toolspeak.core.events import Event, OpaqueSeen, TextDelta, fold
-from toolspeak.core.model import Message, Opaque, Request, TextPart, Tool
+from toolspeak.core.types import Message, Opaque, Request, TextPart, Tool
 from toolspeak.protocols import anthropic, gemini, ollama, openai_responses
+from toolspeak.protocols.assistant_message import message_of
 from toolspeak.protocols.openai_chat import ReplyDecoder, ReplyEncoder, encode_reply
-from toolspeak.protocols.said import message_of
 
 pytestmark = pytest.mark.requirement("G3")
 

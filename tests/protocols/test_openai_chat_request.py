@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from toolspeak.core.model import (
+from toolspeak.core.types import (
     Media,
     Message,
     Note,

@@ -42,16 +42,7 @@ from tests.protocols.losing import (
     without_parts,
 )
 from tests.protocols.test_openai_chat_request import CODE, again, decode, sent
-from toolspeak.core.model import (
-    Media,
-    Message,
-    Opaque,
-    Request,
-    ResponseFormat,
-    TextPart,
-    Tool,
-    ToolCall,
-)
+from toolspeak.core.types import Media, Message, Opaque, Request, ResponseFormat, TextPart, Tool, ToolCall
 from toolspeak.protocols.openai_chat import LOSSES, PROTOCOL, decode_request
 
 MEDIA = st.builds(

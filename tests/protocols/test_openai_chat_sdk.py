@@ -23,9 +23,8 @@ from toolspeak.core.events import (
     UsageSeen,
     fold,
 )
-from toolspeak.core.model import Message, Request, TextPart, ToolCall, ToolChoice, ToolResult, Usage
+from toolspeak.core.types import Message, Request, TextPart, ToolCall, ToolChoice, ToolResult, Usage
 from toolspeak.errors import UpstreamError, UsageError
-from toolspeak.protocols.framing import SSEDecoder
 from toolspeak.protocols.openai_chat import (
     ReplyEncoder,
     decode_request,
@@ -33,6 +32,7 @@ from toolspeak.protocols.openai_chat import (
     encode_reply,
     encode_request,
 )
+from toolspeak.protocols.shared.framing import SSEDecoder
 
 pytestmark = pytest.mark.requirement("G1", "G4")
 

@@ -9,8 +9,8 @@ import pytest
 from toolspeak.core.events import Failure
 from toolspeak.errors import UpstreamError
 from toolspeak.protocols import openai_chat, openai_responses
-from toolspeak.protocols.openai_errors import decode_error
-from toolspeak.upstreams.seam import error_of
+from toolspeak.protocols.shared.openai_errors import decode_error
+from toolspeak.upstreams.base import error_of
 
 VLLM = b'{"object":"error","message":"too long","type":"BadRequestError","param":null,"code":400}'
 

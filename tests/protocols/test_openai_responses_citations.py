@@ -9,9 +9,9 @@ import pytest
 
 from tests.protocols.test_openai_responses_events import completed, delta, event
 from toolspeak.core.events import Event, OpaqueSeen, ReasoningDelta, TextDelta, fold
-from toolspeak.core.model import Opaque, TextPart
+from toolspeak.core.types import Opaque, TextPart
+from toolspeak.protocols.assistant_message import message_of
 from toolspeak.protocols.openai_responses import PROTOCOL, ReplyDecoder, ReplyEncoder, decode_request, encode_reply
-from toolspeak.protocols.said import message_of
 
 pytestmark = pytest.mark.requirement("G3")
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.growth import assert_linear
 from tests.protocols.streams import fed, joined, ways
-from tests.protocols.test_openai_responses_reply import CALLS, STOP, call, carried, decode, fixture, summaries
+from tests.protocols.test_openai_responses_reply_decoder import CALLS, STOP, call, carried, decode, fixture, summaries
 from toolspeak.core.events import (
     CallArgs,
     CallEnd,
@@ -29,10 +29,10 @@ from toolspeak.core.events import (
     TextDelta,
     fold,
 )
-from toolspeak.core.model import Note, Opaque, ToolCall
-from toolspeak.protocols import reading
+from toolspeak.core.types import Note, Opaque, ToolCall
 from toolspeak.protocols.openai_responses import ReplyDecoder
 from toolspeak.protocols.openai_responses import calls as openai_responses_calls
+from toolspeak.protocols.shared import reply_decoder as reading
 
 
 def event(kind: str, **fields: Any) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.protocols.test_openai_responses_request import HI, USER, result, sent
-from toolspeak.core.model import (
+from toolspeak.core.types import (
     Media,
     Message,
     Opaque,

@@ -9,9 +9,9 @@ import pytest
 
 from tests.growth import assert_linear
 from tests.protocols.test_openai_responses_events import completed, delta, event, function, seconds
-from tests.protocols.test_openai_responses_reply import CALLS, call, decode
+from tests.protocols.test_openai_responses_reply_decoder import CALLS, call, decode
 from toolspeak.core.events import Event, Failure, Noted, fold
-from toolspeak.core.model import Note
+from toolspeak.core.types import Note
 
 pytestmark = pytest.mark.requirement("G3")
 

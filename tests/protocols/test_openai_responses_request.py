@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from toolspeak.core.model import (
+from toolspeak.core.types import (
     Media,
     Message,
     Opaque,
@@ -24,8 +24,8 @@ from toolspeak.core.model import (
     ToolResult,
 )
 from toolspeak.errors import UsageError
-from toolspeak.protocols.common import ROUTING_FIELDS
 from toolspeak.protocols.openai_responses import PROTOCOL, decode_request, encode_request, needs_store
+from toolspeak.protocols.shared.fields import ROUTING_FIELDS
 
 replace = msgspec.structs.replace
 

@@ -41,17 +41,7 @@ from tests.protocols.losing import (
     speaks,
     without_parts,
 )
-from toolspeak.core.model import (
-    Media,
-    Message,
-    Opaque,
-    Options,
-    Request,
-    ResponseFormat,
-    TextPart,
-    Tool,
-    ToolCall,
-)
+from toolspeak.core.types import Media, Message, Opaque, Options, Request, ResponseFormat, TextPart, Tool, ToolCall
 from toolspeak.protocols.openai_responses import LOSSES, PROTOCOL, decode_request, encode_request
 from toolspeak.protocols.openai_responses.items import reasoning_of
 

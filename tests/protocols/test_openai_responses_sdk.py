@@ -28,10 +28,9 @@ from toolspeak.core.events import (
     UsageSeen,
     fold,
 )
-from toolspeak.core.model import Message, Opaque, Request, TextPart, ToolCall, ToolChoice, ToolResult, Usage
+from toolspeak.core.types import Message, Opaque, Request, TextPart, ToolCall, ToolChoice, ToolResult, Usage
 from toolspeak.errors import UpstreamError, UsageError
 from toolspeak.protocols import openai_chat
-from toolspeak.protocols.framing import ServerEvent, SSEDecoder
 from toolspeak.protocols.openai_responses import (
     ReplyEncoder,
     decode_request,
@@ -40,6 +39,7 @@ from toolspeak.protocols.openai_responses import (
     encode_request,
     needs_store,
 )
+from toolspeak.protocols.shared.framing import ServerEvent, SSEDecoder
 
 pytestmark = pytest.mark.requirement("G1", "G4")
 

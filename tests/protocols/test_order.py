@@ -28,7 +28,7 @@ from toolspeak.core.events import (
     fold,
     lasting,
 )
-from toolspeak.core.model import Opaque, Request
+from toolspeak.core.types import Opaque, Request
 
 pytestmark = pytest.mark.requirement("G3")
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.protocols.mutations import RICH, captured, mutated
-from toolspeak.core.model import Request
+from toolspeak.core.types import Request
 from toolspeak.errors import ToolspeakError
 from toolspeak.protocols import anthropic, gemini, ollama, openai_chat, openai_responses
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from toolspeak.core.events import fold
-from toolspeak.core.model import Request
+from toolspeak.core.types import Request
 
 pytestmark = pytest.mark.requirement("G3")
 

@@ -20,7 +20,7 @@ from tests.protocols import (
 from tests.protocols.losing import replace
 from tests.protocols.mutations import RICH, captured
 from tests.protocols.sdk_types import WIDER, flaw_in
-from toolspeak.core.model import Media, Message, Opaque, Options, Request, TextPart, ToolResult
+from toolspeak.core.types import Media, Message, Opaque, Options, Request, TextPart, ToolResult
 from toolspeak.errors import UsageError
 from toolspeak.protocols import anthropic, gemini, ollama, openai_chat, openai_responses
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolspeak.core.model import JSONValue
+from toolspeak.core.types import JSONValue
 from toolspeak.errors import UsageError
 from toolspeak.protocols import anthropic, gemini, ollama, openai_chat, openai_responses
-from toolspeak.protocols.common import parse_object
+from toolspeak.protocols.shared.fields import parse_object
 
 PROTOCOLS = {
     "anthropic": (anthropic, b'"messages":[{"role":"user","content":"hi"}]'),

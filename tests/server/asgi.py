@@ -10,17 +10,17 @@ from urllib.parse import unquote
 import msgspec
 
 import toolspeak as ts
-from toolspeak.core.capability import Capabilities
-from toolspeak.core.model import Request
-from toolspeak.core.strategy import Settings
+from toolspeak.core.types import Request
+from toolspeak.engine.planning.capabilities import Capabilities
+from toolspeak.engine.planning.strategy import Settings
+from toolspeak.key_value import MemoryState
+from toolspeak.server.access.api_keys import Keys
+from toolspeak.server.access.auth import Access, Credential
+from toolspeak.server.access.limits import Limits
+from toolspeak.server.access.origin_guard import Guard
 from toolspeak.server.app import App
-from toolspeak.server.auth import Access, Credential
-from toolspeak.server.gateway import Gateway, Line
-from toolspeak.server.guard import Guard
-from toolspeak.server.keys import Keys
-from toolspeak.server.limits import Limits
-from toolspeak.state import MemoryState
-from toolspeak.upstreams.seam import Batches, Upstream
+from toolspeak.server.proxy.upstream_router import Gateway, Line
+from toolspeak.upstreams.base import Batches, Upstream
 
 HELLO = {"model": "m", "messages": [{"role": "user", "content": "Hello?"}]}
 

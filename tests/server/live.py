@@ -21,17 +21,17 @@ import uvicorn
 
 from tests.upstreams.asking import Instant
 from tests.upstreams.loopback import Answer, Heard, Server, chunked, head, serving
-from toolspeak.core.capability import Capabilities
 from toolspeak.core.events import CallArgs, CallEnd, CallStart, Event, Finish, TextDelta, UsageSeen, fold
-from toolspeak.core.model import Request, Usage
-from toolspeak.core.strategy import Settings
+from toolspeak.core.types import Request, Usage
+from toolspeak.engine.planning.capabilities import Capabilities
+from toolspeak.engine.planning.strategy import Settings
 from toolspeak.errors import UsageError
+from toolspeak.key_value import MemoryState
 from toolspeak.server.app import App
-from toolspeak.server.gateway import Gateway, Line
-from toolspeak.server.wire import CarefulProtocol
-from toolspeak.state import MemoryState
-from toolspeak.upstreams.http import HttpUpstream
-from toolspeak.upstreams.seam import Upstream
+from toolspeak.server.http.uvicorn_protocol import CarefulProtocol
+from toolspeak.server.proxy.upstream_router import Gateway, Line
+from toolspeak.upstreams.base import Upstream
+from toolspeak.upstreams.http.thin_transport import HttpUpstream
 
 PROTOCOLS = ("openai_chat", "openai_responses", "anthropic", "gemini", "ollama")
 #: A test that hangs fails after this.

@@ -12,10 +12,10 @@ import pytest
 from tests.server.live import proxy
 from tests.server.speakers import SPEAKERS, Speaker
 from toolspeak.core.events import Event, Finish, TextDelta
-from toolspeak.core.model import Request
-from toolspeak.core.strategy import Settings
+from toolspeak.core.types import Request
+from toolspeak.engine.planning.strategy import Settings
 from toolspeak.server.app import App
-from toolspeak.upstreams.seam import Batches, settled
+from toolspeak.upstreams.base import Batches, settled
 
 FACES = pytest.mark.parametrize("speaker", [pytest.param(speaker, id=speaker.name) for speaker in SPEAKERS])
 #: How soon the upstream must hear that nobody listens any more.

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from tests.server.live import Live, Two, live
-from toolspeak.core.strategy import Settings
+from toolspeak.engine.planning.strategy import Settings
 from toolspeak.server.openapi import document
 from toolspeak.server.routes import every
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from toolspeak.errors import FormatError, ToolChoiceError, ToolspeakError, UpstreamError, UsageError
+from toolspeak.server.access.auth import Unauthorized
 from toolspeak.server.asgi import error_headers
-from toolspeak.server.auth import Unauthorized
 
 
 @pytest.mark.requirement("A10", "R-F2")

@@ -11,13 +11,13 @@ import pytest
 
 from tests.server.asgi import HELLO, Answer, Parrot, Team, ask, bearer, line, run
 from toolspeak.config import Secret
-from toolspeak.core.strategy import Settings
+from toolspeak.engine.planning.strategy import Settings
 from toolspeak.errors import ConfigError
-from toolspeak.server import unserved
-from toolspeak.server.auth import Access, Caller, Credential, credentials
-from toolspeak.server.keys import Keys
+from toolspeak.key_value import FileState, MemoryState
+from toolspeak.server import unsupported as unserved
+from toolspeak.server.access.api_keys import Keys
+from toolspeak.server.access.auth import Access, Caller, Credential, credentials
 from toolspeak.server.routes import every, find
-from toolspeak.state import FileState, MemoryState
 
 GEMINI = {"contents": [{"role": "user", "parts": [{"text": "Hello?"}]}]}
 BODIES: dict[str, dict[str, Any]] = {

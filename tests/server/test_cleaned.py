@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.growth import assert_linear
-from toolspeak.server.recording import hidden
-from toolspeak.server.recording.hidden import body_of, cleaned, cleaned_text
+from toolspeak.server.recording import redaction as hidden
+from toolspeak.server.recording.redaction import body_of, cleaned, cleaned_text
 
 SECRETS = ["configured-canary", 'with "quotes" and \\', "mit Umlaut äöü", "short", ""]
 PIECES = [

@@ -15,9 +15,9 @@ from click.testing import CliRunner, Result
 from tests.server.asgi import HELLO, ask, bearer, run
 from toolspeak.cli import main
 from toolspeak.errors import UsageError
-from toolspeak.server.keys import Keys
-from toolspeak.server.run import Manner
-from toolspeak.state import FileState
+from toolspeak.key_value import FileState
+from toolspeak.server.access.api_keys import Keys
+from toolspeak.server.process.server import Manner
 
 
 @pytest.fixture
@@ -115,8 +115,8 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         calls.append(arguments)
         return 0
 
-    monkeypatch.setattr("toolspeak.server.run.serve", serve)
-    monkeypatch.setattr("toolspeak.server.logs.set_up", lambda secrets, *more, **access: calls.append(secrets))
+    monkeypatch.setattr("toolspeak.server.process.from_config.serve", serve)
+    monkeypatch.setattr("toolspeak.server.observe.logs.set_up", lambda secrets, *more, **access: calls.append(secrets))
     return calls
 
 

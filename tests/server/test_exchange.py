@@ -19,9 +19,9 @@ from tests.server.players import AT_ONCE, END, FACES, NEVER, OFTEN, Client, Scri
 from tests.server.speakers import SPEAKERS, Speaker
 from tests.upstreams.loopback import Heard, chunked, head
 from toolspeak.core.events import Event, Failure, Finish, TextDelta, UsageSeen
-from toolspeak.core.model import Request, Usage
+from toolspeak.core.types import Request, Usage
 from toolspeak.protocols import openai_chat
-from toolspeak.upstreams.seam import Batches
+from toolspeak.upstreams.base import Batches
 
 # ---- the client leaves
 

@@ -17,11 +17,11 @@ from click.testing import CliRunner, Result
 from tests.page.asking import asked
 from tests.page.served import Served, served
 from toolspeak.cli import main
-from toolspeak.cli._way import way_back
+from toolspeak.cli._upstream_choice import way_back
 from toolspeak.config import load
 from toolspeak.errors import UsageError
-from toolspeak.server.door import Door, open_door
-from toolspeak.server.ways import bare_url
+from toolspeak.server.process.control_file import Door, open_door
+from toolspeak.server.proxy.upstream_address import bare_url
 
 ESCAPE = "\x1b[31mred\x1b[0m"
 

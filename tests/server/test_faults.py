@@ -22,9 +22,11 @@ from tests.server.players import FACES, NEVER, Client, talker
 from tests.server.speakers import SPEAKERS, Speaker
 from tests.upstreams.asking import Instant
 from tests.upstreams.chaos import BODY, FAULTS, JSON, TEXT, TYPE, Chaos, Steps, by_length, in_order, misbehaving
-from toolspeak.core.strategy import Settings
+from toolspeak.engine.planning.strategy import Settings
 from toolspeak.server.app import App
-from toolspeak.upstreams.http import HttpUpstream, Retry, Timeouts
+from toolspeak.upstreams.http.connection import Timeouts
+from toolspeak.upstreams.http.retry import Retry
+from toolspeak.upstreams.http.thin_transport import HttpUpstream
 
 ROOT = Path(__file__).parents[2]
 #: What is stalled is given up at once; nothing else takes so long.

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from toolspeak.server import ids
-from toolspeak.server.ids import new_id
+from toolspeak.server.observe import ids
+from toolspeak.server.observe.ids import new_id
 
 
 def test_ids_are_128_bits_and_never_the_same():

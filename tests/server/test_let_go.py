@@ -8,7 +8,7 @@ import gc
 from tests.server.asgi import run
 from tests.server.players import END, OFTEN, Script, scripted, talker, words
 from tests.server.speakers import SPEAKERS
-from toolspeak.server.exchange import Exchange
+from toolspeak.server.proxy.exchange import Exchange
 
 
 def test_a_stream_that_was_watched_over_is_let_go_at_its_end():

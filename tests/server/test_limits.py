@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.server.asgi import HELLO, Parrot, Team, ask, bearer, line, run
-from toolspeak.core.model import Options, Request, Tool
-from toolspeak.core.schema import MAX_SCHEMA_BYTES
+from toolspeak.core.types import MAX_SCHEMA_BYTES, Options, Request, Tool
 from toolspeak.errors import SchemaError, UpstreamError, UsageError
-from toolspeak.server.keys import Key
-from toolspeak.server.limits import (
+from toolspeak.server.access.api_keys import Key
+from toolspeak.server.access.limits import (
     MOST_CONTAINERS,
     MOST_MESSAGES,
     MOST_TOOL_BYTES,
@@ -106,7 +105,7 @@ def test_keys_are_counted_apart_and_a_request_that_ends_in_an_error_ends():
 
 
 def test_counts_are_kept_for_a_bounded_number_of_keys(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("toolspeak.server.limits._MOST_METERS", 2)
+    monkeypatch.setattr("toolspeak.server.access.limits._MOST_METERS", 2)
     limits = Limits(Clock())
     with limits.counted(Key("busy", "busy", concurrency=1)):
         for number in range(5):

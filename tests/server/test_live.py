@@ -13,7 +13,7 @@ from tests.server.asgi import run
 from tests.server.live import listening
 from tests.server.players import AT_ONCE, END, FACES, Script, scripted, words
 from tests.server.speakers import SPEAKERS, Speaker
-from toolspeak.server.wire import CarefulProtocol
+from toolspeak.server.http.uvicorn_protocol import CarefulProtocol
 
 
 def _raw(speaker: Speaker, stream: bool = True) -> bytes:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolspeak.config import Secret
-from toolspeak.server.logs import JsonLines, may_hold_keys, redacted, set_up
+from toolspeak.server.observe.logs import JsonLines, may_hold_keys, redacted, set_up
 
 
 def line(message: str, *args: Any, **fields: Any) -> str:

@@ -13,15 +13,15 @@ import toolspeak as ts
 from tests.server.asgi import HELLO, Parrot, Team, ask, bearer, gateway, line, run
 from tests.server.players import Script, talker, words
 from tests.server.speakers import SPEAKERS
-from toolspeak.core.model import Note
-from toolspeak.core.strategy import Settings
-from toolspeak.core.turns.trace import Trace
+from toolspeak.core.types import Note
+from toolspeak.engine.planning.strategy import Settings
+from toolspeak.engine.turn.trace import Trace
 from toolspeak.server.app import App
-from toolspeak.server.exchange import Record
-from toolspeak.server.metrics import Metrics, exposition
-from toolspeak.server.numbers import Numbers, read, total, written
-from toolspeak.server.trips import Stalls
-from toolspeak.upstreams.seam import Batches
+from toolspeak.server.observe.counters import Numbers, read, total, written
+from toolspeak.server.observe.metrics import Metrics, exposition
+from toolspeak.server.observe.request_context import Stalls
+from toolspeak.server.proxy.exchange import Record
+from toolspeak.upstreams.base import Batches
 
 CHAT = "/v1/chat/completions"
 TOOLS = [

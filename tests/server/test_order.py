@@ -13,7 +13,7 @@ from tests.server.live import between
 from tests.server.players import Client
 from tests.server.speakers import SPEAKERS
 from tests.upstreams.loopback import Heard, head
-from toolspeak.core.strategy import Settings
+from toolspeak.engine.planning.strategy import Settings
 
 pytestmark = pytest.mark.requirement("G3")
 

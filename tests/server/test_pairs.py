@@ -14,7 +14,7 @@ import pytest
 from tests.server.asgi import ask, run
 from tests.server.live import ANSWER, CALLS, PROTOCOLS, RESULTS, Two, between
 from tests.server.speakers import SPEAKERS, Seen, Speaker
-from toolspeak.core.strategy import Settings
+from toolspeak.engine.planning.strategy import Settings
 
 FACES = [pytest.param(speaker, id=speaker.name) for speaker in SPEAKERS]
 STREAM = [pytest.param(True, id="stream"), pytest.param(False, id="whole")]

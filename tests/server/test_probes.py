@@ -10,13 +10,13 @@ import pytest
 from tests.able_models import Able, model
 from tests.server.asgi import Answer, ask, run
 from toolspeak import Scripted
-from toolspeak.core.capability import Capabilities
-from toolspeak.core.strategy import Settings
-from toolspeak.probe import Probes
-from toolspeak.probe_store import Place, ProbeStore
+from toolspeak.engine.planning.capabilities import Capabilities
+from toolspeak.engine.planning.strategy import Settings
+from toolspeak.key_value import MemoryState
+from toolspeak.runtime.probe_cache import Place, ProbeStore
+from toolspeak.runtime.prober import Probes
 from toolspeak.server.app import App
-from toolspeak.server.gateway import Gateway, Line
-from toolspeak.state import MemoryState
+from toolspeak.server.proxy.upstream_router import Gateway, Line
 
 HERE = "http://127.0.0.1:9/v1"
 BODY: dict[str, Any] = {

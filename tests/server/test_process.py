@@ -19,10 +19,10 @@ from tests.server.live import uvicorn_config
 from tests.server.players import END, FACES, Script, scripted, words
 from tests.server.speakers import SPEAKERS, Speaker
 from toolspeak.errors import UsageError
-from toolspeak.server import process
 from toolspeak.server.app import App
 from toolspeak.server.openapi.schemas import ERRORS
-from toolspeak.server.process import Manner, Server, bound, raise_file_limit
+from toolspeak.server.process import server as process
+from toolspeak.server.process.server import Manner, Server, bound, raise_file_limit
 
 SPEAKER = SPEAKERS[0]
 

@@ -11,23 +11,12 @@ from msgspec.structs import replace
 
 from tests.server.asgi import HELLO, Parrot, ask, gateway, line, run
 from toolspeak.core.events import Candidate
-from toolspeak.core.model import (
-    Media,
-    Message,
-    Note,
-    Opaque,
-    Options,
-    Request,
-    TextPart,
-    ToolCall,
-    ToolResult,
-    Usage,
-)
-from toolspeak.core.turns.trace import AttemptTrace, Trace
+from toolspeak.core.types import Media, Message, Note, Opaque, Options, Request, TextPart, ToolCall, ToolResult, Usage
+from toolspeak.engine.turn.trace import AttemptTrace, Trace
 from toolspeak.server.app import App
-from toolspeak.server.exchange import Record
+from toolspeak.server.proxy.exchange import Record
 from toolspeak.server.recording import recorder as recording
-from toolspeak.server.recording import shown
+from toolspeak.server.recording import views as shown
 from toolspeak.server.recording.entries import Entry, unpacked
 from toolspeak.server.recording.recorder import Recorder
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.server.asgi import Answer, Parrot, ask, gateway, line, run
-from toolspeak.core.model import Request
+from toolspeak.core.types import Request
 from toolspeak.server.app import App
 from toolspeak.server.routes import find
 

@@ -37,14 +37,14 @@ from toolspeak.core.events import (
     UsageSeen,
     fold,
 )
-from toolspeak.core.model import JSONValue, Request, Usage
+from toolspeak.core.types import JSONValue, Request, Usage
 from toolspeak.errors import NotKeptError, ToolspeakError, UpstreamError
 from toolspeak.server.app import App
-from toolspeak.server.faces import Face, face
 from toolspeak.server.openapi import document
 from toolspeak.server.openapi.anthropic import AnthropicCountRequest
 from toolspeak.server.openapi.schemas import BODIES, ERRORS, OPEN, PAGES, REPLIES
 from toolspeak.server.openapi.shared import Object
+from toolspeak.server.proxy.client_protocols import Face, face
 from toolspeak.server.routes import every
 
 pytestmark = pytest.mark.requirement("G3")

@@ -15,8 +15,8 @@ import pytest
 from tests.server.live import QUESTION
 from tests.server.speakers import SPEAKERS
 from toolspeak.core.events import Event, Failure, Finish, TextDelta, UsageSeen
-from toolspeak.core.model import Request, Usage
-from toolspeak.server.faces import face
+from toolspeak.core.types import Request, Usage
+from toolspeak.server.proxy.client_protocols import face
 
 TEXT = ("Take a walk. ", "The weather is fine.")
 MESSAGES = [{"role": "user", "content": QUESTION}]

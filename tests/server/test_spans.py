@@ -16,13 +16,13 @@ from tests.server.asgi import HELLO, ask, gateway, line, run
 from tests.server.players import Script, talker, words
 from tests.server.speakers import SPEAKERS
 from tests.server.test_metrics import CHAT, TOOLS, Answers, fenced
-from toolspeak.core.strategy import Settings
+from toolspeak.engine.planning.strategy import Settings
 from toolspeak.errors import UpstreamError
 from toolspeak.server.app import App
-from toolspeak.server.operation import Operation
-from toolspeak.server.spans import Spans, spans
+from toolspeak.server.observe.spans import Spans, spans
+from toolspeak.server.process.lifecycle import Operation
 from toolspeak.telemetry import tracer
-from toolspeak.upstreams.seam import Upstream
+from toolspeak.upstreams.base import Upstream
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 

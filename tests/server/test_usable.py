@@ -8,7 +8,7 @@ import pytest
 
 from toolspeak.config import Config, load, trust
 from toolspeak.errors import UsageError
-from toolspeak.server.run import usable
+from toolspeak.server.process.from_config import usable
 
 SEVERAL = '[upstreams.x]\nbase_url = "http://127.0.0.1:9/v1"'
 ONE = 'base_url = "http://127.0.0.1:9/v1"'

@@ -15,11 +15,11 @@ import pytest
 from tests.server.test_metrics import samples
 from tests.upstreams.loopback import Heard, Server, chunked, head, serving
 from toolspeak.errors import UsageError
-from toolspeak.server.board import Board
-from toolspeak.server.keys import Keys
-from toolspeak.server.numbers import Numbers
-from toolspeak.server.workers import Workers
-from toolspeak.state import FileState
+from toolspeak.key_value import FileState
+from toolspeak.server.access.api_keys import Keys
+from toolspeak.server.observe.counters import Numbers
+from toolspeak.server.observe.worker_counters import Board
+from toolspeak.server.process.workers import Workers
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="the system tells nothing of processes")
 CHAT = b'{"model":"m","stream":%b,"messages":[{"role":"user","content":"Hello?"}]}'

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from toolspeak import AsyncAgent, AsyncClient, tool
-from toolspeak.core.model import Message, TextPart, ToolCall, ToolResult
-from toolspeak.core.record import Answer, CallRecord, Round
-from toolspeak.state import MemoryState
+from toolspeak.core.types import Message, TextPart, ToolCall, ToolResult
+from toolspeak.engine.rounds.transcript import Answer, CallRecord, Round
+from toolspeak.key_value import MemoryState
 from toolspeak.store.database import Database
 from toolspeak.store.journal import SqlJournal
 from toolspeak.store.sessions import Store

@@ -11,8 +11,8 @@ from tests.store.test_sessions import begun
 from toolspeak import ToolCall
 from toolspeak.cli import main
 from toolspeak.core.events import Finish, TextDelta, UsageSeen
-from toolspeak.core.model import MOST_TOKENS, Usage
-from toolspeak.core.record import Answer
+from toolspeak.core.types import MOST_TOKENS, Usage
+from toolspeak.engine.rounds.transcript import Answer
 from toolspeak.errors import StoreError
 from toolspeak.store.schema import entries, sessions
 from toolspeak.store.sessions import Store

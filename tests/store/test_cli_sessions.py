@@ -16,8 +16,8 @@ from tests.store import postgres
 from tests.store.test_journal import run
 from tests.store.test_sessions import begun
 from toolspeak.cli import main
-from toolspeak.core.model import Message, TextPart, ToolCall, ToolResult
-from toolspeak.core.record import Answer, CallRecord, Round
+from toolspeak.core.types import Message, TextPart, ToolCall, ToolResult
+from toolspeak.engine.rounds.transcript import Answer, CallRecord, Round
 from toolspeak.store import database
 from toolspeak.store.schema import entries
 from toolspeak.store.sessions import Store

@@ -21,10 +21,11 @@ from sqlalchemy import event
 
 from tests.store import postgres
 from tests.store.test_journal import run
-from toolspeak.core.model import Message, TextPart
+from toolspeak.core.types import Message, TextPart
 from toolspeak.errors import ConfigError, StoreDamagedError, StoreError, StoreFullError
-from toolspeak.store import engines, schema
+from toolspeak.store import db_engines as engines
 from toolspeak.store import migrate as migrate_module
+from toolspeak.store import schema
 from toolspeak.store.database import Database
 from toolspeak.store.sessions import Store
 
@@ -259,7 +260,7 @@ def test_a_lock_of_another_process_is_waited_for(tmp_path: Path):
 
 @pytest.mark.requirement("R-F39")
 def test_a_lock_that_does_not_end_is_a_typed_error_and_readers_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("toolspeak.store.engines._PRAGMAS", ("PRAGMA busy_timeout=20", *engines._PRAGMAS[1:]))  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr("toolspeak.store.db_engines._PRAGMAS", ("PRAGMA busy_timeout=20", *engines._PRAGMAS[1:]))  # pyright: ignore[reportPrivateUsage]
     path = tmp_path / "store.db"
     store = Store(Database(f"sqlite:///{path}", patience=0.1))
     session = run(_say(store, "before"))
@@ -363,9 +364,9 @@ def test_a_server_that_stays_away_is_a_typed_error_and_is_used_again_when_it_is_
 @pytest.mark.requirement("R-F40", "R-F44")
 @pytest.mark.system("postgresql")
 def test_when_all_connections_are_in_use_the_wait_is_bounded(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("toolspeak.store.engines._POOL_WAIT", 0.05)
-    monkeypatch.setattr("toolspeak.store.engines._CONNECTIONS", 1)
-    monkeypatch.setattr("toolspeak.store.engines._MORE_CONNECTIONS", 0)
+    monkeypatch.setattr("toolspeak.store.db_engines._POOL_WAIT", 0.05)
+    monkeypatch.setattr("toolspeak.store.db_engines._CONNECTIONS", 1)
+    monkeypatch.setattr("toolspeak.store.db_engines._MORE_CONNECTIONS", 0)
     store = Store(postgres.server().url())
     with store.database.engine.connect():
         with pytest.raises(StoreError, match="all connections") as caught:

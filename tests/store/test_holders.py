@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.store.test_journal import ASKED, run, until
-from toolspeak.core.record import Answer
+from toolspeak.engine.rounds.transcript import Answer
 from toolspeak.errors import SessionBusyError, StoreDamagedError, StoreError
 from toolspeak.store import holders
 from toolspeak.store.schema import entries

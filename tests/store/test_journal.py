@@ -10,13 +10,13 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 
-from toolspeak.core.model import Message, Note, TextPart, ToolCall, ToolResult, Usage
-from toolspeak.core.record import Answer, CallRecord, Round, answered
+from toolspeak.core.types import Message, Note, TextPart, ToolCall, ToolResult, Usage
+from toolspeak.engine.rounds.transcript import Answer, CallRecord, Round, answered
 from toolspeak.errors import NoSessionError, SessionBusyError, UsageError
-from toolspeak.journal import Sessions
 from toolspeak.store import journal as journal_module
 from toolspeak.store.journal import SqlJournal
 from toolspeak.store.schema import leases, pieces
+from toolspeak.store.session_interface import Sessions
 from toolspeak.store.sessions import Store
 
 ASKED = Message("user", (TextPart("What is the weather?"),))

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.store.test_journal import ASKED, FIRST, RESULT, ROUND, run
-from toolspeak.core.model import Message, TextPart, ToolCall, ToolResult
-from toolspeak.core.record import Answer, CallRecord, Round
+from toolspeak.core.types import Message, TextPart, ToolCall, ToolResult
+from toolspeak.engine.rounds.transcript import Answer, CallRecord, Round
 from toolspeak.errors import ConfigError, NoSessionError, SessionBusyError, StoreDamagedError, UsageError
 from toolspeak.store import open_store
 from toolspeak.store.check import check

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from toolspeak.core.model import Message, TextPart
+from toolspeak.core.types import Message, TextPart
 from toolspeak.errors import StoreError
 from toolspeak.store.database import Database
 from toolspeak.store.sessions import Store
@@ -74,6 +74,6 @@ def test_a_file_that_may_not_be_written_is_named(tmp_path: Path, monkeypatch: py
     file = tmp_path / "sessions.db"
     file.touch()
     # Who runs the tests may be allowed everything.
-    monkeypatch.setattr("toolspeak.store.engines.os.access", lambda *_: False)
+    monkeypatch.setattr("toolspeak.store.db_engines.os.access", lambda *_: False)
     with pytest.raises(StoreError, match=r"cannot open the store.*denied"):
         Database(f"sqlite:///{file}")

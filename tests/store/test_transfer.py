@@ -10,8 +10,8 @@ import pytest
 
 from tests.store.test_journal import ASKED, FIRST, ROUND, run
 from tests.store.test_sessions import HOSTILE, begun
-from toolspeak.core.model import Media, Message, Note, TextPart, ToolResult, Usage
-from toolspeak.core.record import Answer, Round
+from toolspeak.core.types import Media, Message, Note, TextPart, ToolResult, Usage
+from toolspeak.engine.rounds.transcript import Answer, Round
 from toolspeak.errors import NoSessionError, UsageError
 from toolspeak.store.sessions import Store
 from toolspeak.store.transfer import FORMAT, export, import_lines

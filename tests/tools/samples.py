@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from toolspeak.core.model import JSONObject, Tool
+from toolspeak.core.types import JSONObject, Tool
 from toolspeak.tools.base import CallContext, Executable, ToolOutput
 
 

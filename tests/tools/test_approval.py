@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from toolspeak.core.model import JSONObject, Tool
+from toolspeak.core.types import JSONObject, Tool
 from toolspeak.tools.approval import Answer, Approval, Decision, Question
 from toolspeak.tools.base import CallContext
 

@@ -15,11 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tools.samples import run
-from toolspeak.core.model import JSONObject
+from toolspeak.core.types import JSONObject
 from toolspeak.errors import ToolError, UsageError
-from toolspeak.tools import confined, files, sandbox
+from toolspeak.tools import confined_paths as confined
+from toolspeak.tools import files, sandbox
 from toolspeak.tools.base import Executable
-from toolspeak.tools.confined import Confined
+from toolspeak.tools.confined_paths import Confined
 from toolspeak.tools.files import file_tools
 
 pytestmark = [

@@ -16,8 +16,8 @@ import pydantic
 import pytest
 
 from tests.test_import_time import loaded_by
-from toolspeak.core.model import JSONObject, Media
-from toolspeak.core.schema import ArgumentSchema
+from toolspeak.core.schema.arguments import ArgumentSchema
+from toolspeak.core.types import JSONObject, Media
 from toolspeak.errors import ToolError, ToolTimeout, UsageError
 from toolspeak.tools.base import CallContext, ToolOutput
 from toolspeak.tools.functions import FunctionTool, tool

@@ -11,9 +11,9 @@ import pytest
 
 from tests.test_import_time import loaded_by
 from toolspeak.errors import ConfigError
-from toolspeak.state import FileState, MemoryState
+from toolspeak.key_value import FileState, MemoryState
+from toolspeak.tools.mcp.approved_definitions import Definition, Pins
 from toolspeak.tools.mcp.config import McpServer, read_mcp_config, servers_in
-from toolspeak.tools.mcp.pins import Definition, Pins
 
 pytestmark = pytest.mark.requirement("F5")
 

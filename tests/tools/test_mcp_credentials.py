@@ -18,7 +18,7 @@ from tests.cli_agents import alone
 from tests.tools.mcp_oauth_server import Place, running
 from toolspeak.cli import main
 from toolspeak.errors import ConfigError
-from toolspeak.state import MemoryState
+from toolspeak.key_value import MemoryState
 from toolspeak.tools.base import CallContext
 from toolspeak.tools.mcp.config import servers_in
 from toolspeak.tools.mcp.servers import McpServers

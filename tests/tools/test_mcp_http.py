@@ -14,9 +14,9 @@ from typing import ClassVar
 
 import pytest
 
-from toolspeak.core.model import Media
+from toolspeak.core.types import Media
 from toolspeak.errors import ToolError
-from toolspeak.state import MemoryState
+from toolspeak.key_value import MemoryState
 from toolspeak.tools.base import CallContext, Executable, ToolOutput, call_key
 from toolspeak.tools.mcp import http as mcp_http
 from toolspeak.tools.mcp.config import McpServer

@@ -20,7 +20,7 @@ from tests.tools.mcp_oauth_server import Place, running
 from toolspeak.cli import main
 from toolspeak.cli.mcp_login import Browser
 from toolspeak.errors import ToolError, UsageError
-from toolspeak.state import FileState, MemoryState
+from toolspeak.key_value import FileState, MemoryState
 from toolspeak.tools.base import CallContext
 from toolspeak.tools.mcp.config import McpServer, OAuth, servers_in
 from toolspeak.tools.mcp.oauth import Tokens

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from toolspeak.core.model import Media
+from toolspeak.core.types import Media
 from toolspeak.errors import ToolError
-from toolspeak.state import MemoryState
+from toolspeak.key_value import MemoryState
 from toolspeak.tools.base import ToolOutput
 from toolspeak.tools.mcp import connection as mcp_connection
 from toolspeak.tools.mcp import results as mcp_results

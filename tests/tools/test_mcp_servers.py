@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from toolspeak.core.model import JSONObject
+from toolspeak.core.types import JSONObject
 from toolspeak.errors import ToolError, ToolTimeout, UsageError
-from toolspeak.state import MemoryState
+from toolspeak.key_value import MemoryState
 from toolspeak.tools.base import CallContext, Executable, ToolOutput
 from toolspeak.tools.mcp import results as mcp_results
 from toolspeak.tools.mcp import stdio as mcp_stdio

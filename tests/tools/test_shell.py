@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools.samples import run
-from toolspeak.core.model import JSONObject
+from toolspeak.core.types import JSONObject
 from toolspeak.errors import ToolDenied, ToolError, UsageError
 from toolspeak.tools import sandbox as sandboxes
 from toolspeak.tools.approval import Approval

@@ -15,9 +15,9 @@ import pytest
 
 import toolspeak as ts
 from tests.tools.samples import run
-from toolspeak.core.model import Message, TextPart, Tool, ToolCall, ToolResult
+from toolspeak.core.types import Message, TextPart, Tool, ToolCall, ToolResult
 from toolspeak.errors import ToolError
-from toolspeak.state import MemoryState
+from toolspeak.key_value import MemoryState
 from toolspeak.tools.approval import Approval
 from toolspeak.tools.base import CallContext, Executable
 from toolspeak.tools.files import file_tools

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tools.samples import Say, run
-from toolspeak.core.model import JSONObject, Tool
+from toolspeak.core.types import JSONObject, Tool
 from toolspeak.errors import ToolDenied, ToolError, ToolTimeout, UsageError
 from toolspeak.tools.approval import Approval
 from toolspeak.tools.base import CallContext, ToolOutput

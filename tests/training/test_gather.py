@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolspeak.core.model import JSONObject, JSONValue
+from toolspeak.core.types import JSONObject, JSONValue
 from training.gather import gathered, main
 
 TOOL: JSONObject = {

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from toolspeak.core.model import ToolCall
+from toolspeak.core.types import ToolCall
 from training.family import families
 from training.injected import with_orders
 from training.scenes import Scenes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolspeak.core.model import Tool, ToolCall
+from toolspeak.core.types import Tool, ToolCall
 from training.judging import Asked, judged, score
 from training.render import Answer
 

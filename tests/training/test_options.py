@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolspeak.core.model import ToolCall
+from toolspeak.core.types import ToolCall
 from training.family import Family, Style, families
 from training.options import with_option, with_options
 from training.wording import fronted

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolspeak.core.model import JSONObject
+from toolspeak.core.types import JSONObject
 from training.overlap import Test as PublicTest
 from training.overlap import bare, cleaned, in_tasks, main, of_bfcl, of_seal, seen_by_readers
 from training.readings import readers

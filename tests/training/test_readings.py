@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from toolspeak.core.reader import parse
-from toolspeak.core.schema import ArgumentSchema
+from toolspeak.core.schema.arguments import ArgumentSchema
+from toolspeak.parsing import parse
 from training.compare import stands
 from training.family import Style, families
 from training.readings import Reader, read, readers

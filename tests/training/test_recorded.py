@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolspeak.core.model import JSONObject, JSONValue, ToolCall
+from toolspeak.core.types import JSONObject, JSONValue, ToolCall
 from training.family import Style
 from training.recorded import Record, Recorded, name_of, record_of
 

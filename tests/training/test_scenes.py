@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from toolspeak.core.model import ToolCall
-from toolspeak.core.schema import ArgumentSchema
+from toolspeak.core.schema.arguments import ArgumentSchema
+from toolspeak.core.types import ToolCall
 from training.chain_kinds import TRAINED
 from training.chains import Chain
 from training.compose import Composed

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from toolspeak.core.schema import ArgumentSchema
+from toolspeak.core.schema.arguments import ArgumentSchema
 from training.chain_kinds import Task
 from training.chains import Chain
 from training.family import Style

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolspeak.core.history import is_answered
+from toolspeak.engine.prompting.history import is_answered
 from training.endings import ENDINGS
 from training.family import families
 from training.recorded import Record, Recorded, record_of

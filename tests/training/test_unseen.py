@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolspeak.core.schema import ArgumentSchema
+from toolspeak.core.schema.arguments import ArgumentSchema
 from training.chain_kinds import TRAINED
 from training.chains import Chain
 from training.family import Style, families

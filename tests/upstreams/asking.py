@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import pytest
 
 from toolspeak.core.events import Event, Reply, TextDelta, fold
-from toolspeak.core.model import Message, Request, TextPart
-from toolspeak.upstreams.retry import World
-from toolspeak.upstreams.seam import Upstream
+from toolspeak.core.types import Message, Request, TextPart
+from toolspeak.upstreams.base import Upstream
+from toolspeak.upstreams.http.retry import World
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolspeak.errors import ConfigError
-from toolspeak.upstreams.address import Address, address, header_block, header_lines, redacted, secrets_in
+from toolspeak.upstreams.http.address import Address, address, header_block, header_lines, redacted, secrets_in
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,10 @@ from tests.upstreams.asking import Instant, batches, loops, request
 from tests.upstreams.chaos import FAULTS, TEXT, Chaos, in_order, misbehaving, seeded
 from toolspeak.core.events import fold
 from toolspeak.errors import UpstreamError
-from toolspeak.upstreams.connection import Connection
-from toolspeak.upstreams.http import HttpUpstream, Retry, Timeouts
-from toolspeak.upstreams.pool import Pool
+from toolspeak.upstreams.http.connection import Connection, Timeouts
+from toolspeak.upstreams.http.pool import Pool
+from toolspeak.upstreams.http.retry import Retry
+from toolspeak.upstreams.http.thin_transport import HttpUpstream
 
 EXCHANGES = int(os.environ.get("TOOLSPEAK_CHAOS", "200"))
 #: Nothing may grow by more than this over a whole row: a leak of 100 bytes for each exchange would show.

@@ -12,10 +12,12 @@ from tests.upstreams.asking import request as asked
 from tests.upstreams.chaos import JSON, Do, Steps, by_length, in_order, misbehaving
 from tests.upstreams.loopback import head
 from toolspeak.core.events import Event, Finish, Reply, TextDelta, fold
-from toolspeak.core.model import JSONValue
+from toolspeak.core.types import JSONValue
 from toolspeak.errors import UpstreamError
 from toolspeak.protocols import anthropic, gemini, ollama, openai_chat, openai_responses
-from toolspeak.upstreams.http import HttpUpstream, Retry, Timeouts
+from toolspeak.upstreams.http.connection import Timeouts
+from toolspeak.upstreams.http.retry import Retry
+from toolspeak.upstreams.http.thin_transport import HttpUpstream
 
 MODULES = {
     "anthropic": anthropic,

@@ -6,10 +6,10 @@ import pytest
 
 from tests.upstreams.asking import batches, reply, request, run
 from tests.upstreams.loopback import Heard, always, head, serving
-from toolspeak.core.model import Media, Message, Note, Request, Tool, ToolChoice
+from toolspeak.core.types import Media, Message, Note, Request, Tool, ToolChoice
 from toolspeak.errors import ConfigError, UpstreamError
 from toolspeak.upstreams.codecs import codec
-from toolspeak.upstreams.http import HttpUpstream
+from toolspeak.upstreams.http.thin_transport import HttpUpstream
 
 
 async def _asked(protocol: str, below: str) -> Heard:

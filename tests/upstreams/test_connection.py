@@ -28,13 +28,14 @@ from tests.upstreams.chaos import (
 )
 from tests.upstreams.loopback import Heard, chunked, head, serving
 from toolspeak.core.events import TextDelta, fold
-from toolspeak.core.model import Message, Request, TextPart
+from toolspeak.core.types import Message, Request, TextPart
 from toolspeak.errors import UpstreamError, UsageError
-from toolspeak.upstreams import connection as module
-from toolspeak.upstreams import pool as pools
-from toolspeak.upstreams.connection import MOST_WAITING
-from toolspeak.upstreams.http import HttpUpstream, Retry, Timeouts
-from toolspeak.upstreams.pool import Pool
+from toolspeak.upstreams.http import connection as module
+from toolspeak.upstreams.http import pool as pools
+from toolspeak.upstreams.http.connection import MOST_WAITING, Timeouts
+from toolspeak.upstreams.http.pool import Pool
+from toolspeak.upstreams.http.retry import Retry
+from toolspeak.upstreams.http.thin_transport import HttpUpstream
 
 
 def pool_of(upstream: HttpUpstream) -> Pool:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.upstreams.chaos import deflated
 from tests.upstreams.loopback import cut
 from toolspeak.errors import UpstreamError
-from toolspeak.upstreams import decompress
-from toolspeak.upstreams.decompress import FREE, MOST_MEMBERS, Inflater, inflater
+from toolspeak.upstreams.http import decompress
+from toolspeak.upstreams.http.decompress import FREE, MOST_MEMBERS, Inflater, inflater
 
 
 def _made(coding: str) -> Inflater:

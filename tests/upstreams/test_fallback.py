@@ -14,10 +14,10 @@ from tests.upstreams.test_faults import refused
 from toolspeak.config import load
 from toolspeak.core.events import Failure, TextDelta
 from toolspeak.errors import UpstreamError, UpstreamTimeout, UsageError
+from toolspeak.upstreams.base import Upstream
 from toolspeak.upstreams.fallback import Fallback
-from toolspeak.upstreams.http import HttpUpstream
+from toolspeak.upstreams.http.thin_transport import HttpUpstream
 from toolspeak.upstreams.scripted import Scripted
-from toolspeak.upstreams.seam import Upstream
 
 
 def _codes(notes: object) -> list[str]:

@@ -34,8 +34,10 @@ from tests.upstreams.chaos import (
 from tests.upstreams.loopback import chunked, cut, head
 from toolspeak.core.events import Reply
 from toolspeak.errors import UpstreamError, UpstreamTimeout
-from toolspeak.protocols.framing import MAX_EVENT
-from toolspeak.upstreams.http import HttpUpstream, Retry, Timeouts
+from toolspeak.protocols.shared.framing import MAX_EVENT
+from toolspeak.upstreams.http.connection import Timeouts
+from toolspeak.upstreams.http.retry import Retry
+from toolspeak.upstreams.http.thin_transport import HttpUpstream
 
 NOW = 1_790_000_000.0
 #: A time that is over before anybody has noticed.

@@ -13,7 +13,7 @@ import pytest
 
 from tests.upstreams.asking import PATIENCE, batches, reply, request, run, texts
 from toolspeak.core.events import Event, Failure, Finish, TextDelta, UsageSeen
-from toolspeak.core.model import Message, Request, TextPart, ToolCall, ToolResult, Usage
+from toolspeak.core.types import Message, Request, TextPart, ToolCall, ToolResult, Usage
 from toolspeak.errors import UpstreamError, UpstreamTimeout, UsageError
 from toolspeak.upstreams.function import FunctionUpstream, ModelFunction
 from toolspeak.upstreams.scripted import calls

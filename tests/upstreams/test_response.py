@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.upstreams.loopback import chunked, cut, head
-from toolspeak.upstreams.response import MOST_HEAD, Response
+from toolspeak.upstreams.http.response import MOST_HEAD, Response
 
 TEXT = "Grüße aus Köln 🌧".encode()
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolspeak.errors import UpstreamError, UpstreamTimeout
-from toolspeak.upstreams.retry import FINAL, PASSING, Budget, Retry, asked_wait, says_retry, wait_before
+from toolspeak.upstreams.http.retry import FINAL, PASSING, Budget, Retry, asked_wait, says_retry, wait_before
 
 
 def _busy(**fields: float | bool) -> UpstreamError:

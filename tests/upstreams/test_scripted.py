@@ -22,7 +22,7 @@ from toolspeak.core.events import (
     UsageSeen,
     fold,
 )
-from toolspeak.core.model import Request, ToolCall, Usage
+from toolspeak.core.types import Request, ToolCall, Usage
 from toolspeak.errors import ConfigError, UpstreamError, UpstreamTimeout, UsageError
 from toolspeak.upstreams.scripted import USAGE, Chunk, Randomly, Script, Scripted, Turn, calls
 

@@ -5,7 +5,7 @@
     result.content, result.rounds, result.status
 
 An agent owns no conversation: each task is a session of its own, in the store, and can be gone on with or resumed by
-its id. Above: users, the command line, the server. Below: `agent.run`, `client`, `journal`, `store`.
+its id.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from types import TracebackType
 from typing import Any, Self, TypeAlias
 
 from ..client import AsyncClient, Client
-from ..core.model import JSONValue, Message, TextPart
-from ..core.record import Answer, Entry
-from ..core.rounds import MOST_ROUNDS, Limits
+from ..core.types import JSONValue, Message, TextPart
+from ..engine.rounds.loop import MOST_ROUNDS, Limits
+from ..engine.rounds.transcript import Answer, Entry
 from ..errors import UsageError
-from ..journal import Journal, MemorySessions, Sessions
-from ..portal import Portal
-from ..reach import Model
+from ..runtime.model_resolution import Model
+from ..runtime.sync_bridge import Portal
+from ..store.session_interface import Journal, MemorySessions, Sessions
 from ..tools.approval import Approval
 from ..tools.base import Executable
 from ..tools.wrappers import MOST_OUTPUT

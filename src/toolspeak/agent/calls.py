@@ -1,7 +1,4 @@
-"""The tools of an agent, and how one call of them is carried out: with consent, within a time, whatever it raises.
-
-Above: `agent.run`, `server.loop`. Below: `core.rounds`, `tools.base`; functions are wrapped by `tools.functions`.
-"""
+"""The tools of an agent, and how one call of them is carried out: with consent, within a time, whatever it raises."""
 
 from __future__ import annotations
 
@@ -13,29 +10,14 @@ from functools import partial
 from itertools import groupby
 from typing import Any, TypeAlias, TypeVar, cast
 
-from ..core.model import JSONObject, Media, Opaque, Tool
-from ..core.rounds import Planned
+from ..core.types import JSONObject, Media, Opaque, Tool
+from ..engine.rounds.loop import Planned
 from ..errors import ToolDenied, ToolspeakError, ToolTimeout, UsageError
 from ..tools.approval import Answer as Consent
 from ..tools.approval import Approval, Question
 from ..tools.base import CallContext, Executable, ToolOutput
 from ..tools.threads import in_thread
 from ..tools.wrappers import MOST_OUTPUT, ReadMore, Truncated, cut_short, is_sandboxed, is_untrusted
-
-__all__ = [
-    "Approve",
-    "Toolbox",
-    "Toolboxes",
-    "approval_of",
-    "barriers",
-    "carried_out",
-    "committed",
-    "consented",
-    "ended",
-    "in_order",
-    "seconds_for",
-    "together",
-]
 
 T = TypeVar("T")
 

@@ -1,7 +1,6 @@
 """What an agent tells while it works, and what it hands out at the end.
 
-The same values go to `stream`, to `on_event` and, as JSON, to readers of `toolspeak run --json`. Above: the agent, the
-command line, the server. Below: `core.record`.
+The same values go to `stream`, to `on_event` and, as JSON, to readers of `toolspeak run --json`.
 """
 
 from __future__ import annotations
@@ -10,21 +9,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from ..core.model import Note, ToolCall, ToolResult, Usage
-from ..core.record import AnswerStatus, Round
-
-__all__ = [
-    "AgentEvent",
-    "AgentResult",
-    "CallStarted",
-    "OutputPiece",
-    "ResultReady",
-    "RoundComplete",
-    "RoundStarted",
-    "TextPiece",
-    "ThoughtPiece",
-    "WorkFinished",
-]
+from ..core.types import Note, ToolCall, ToolResult, Usage
+from ..engine.rounds.transcript import AnswerStatus, Round
 
 
 class AgentResult(msgspec.Struct, frozen=True):

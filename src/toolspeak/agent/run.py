@@ -1,8 +1,7 @@
 """One task in the making: the loop of `core.rounds` carried out with a model, with tools and with a journal.
 
 Each step runs as a task of its own, so that it can be cancelled at any moment; what is written down is written to its
-end. The order around a call is: planned, started, run, finished; each is committed before the next. Above: `agent`.
-Below: `agent.calls`, `client`, `journal`, `core.rounds`.
+end. The order around a call is: planned, started, run, finished; each is committed before the next.
 """
 
 from __future__ import annotations
@@ -17,10 +16,9 @@ import msgspec
 
 from ..client import AsyncClient
 from ..core.events import Event, ReasoningDelta, Reply, TextDelta, fold
-from ..core.model import JSONValue, ToolResult
-from ..core.prompts.neutral import one_line
-from ..core.record import Answer, Entry
-from ..core.rounds import (
+from ..core.types import JSONValue, ToolResult
+from ..engine.prompting.escaping import one_line
+from ..engine.rounds.loop import (
     Ask,
     Cancelled,
     Execute,
@@ -34,9 +32,10 @@ from ..core.rounds import (
     Rounds,
     TimeUp,
 )
-from ..core.turns.trace import TracedReply
+from ..engine.rounds.transcript import Answer, Entry
+from ..engine.turn.trace import TracedReply
 from ..errors import ToolDenied, ToolspeakError, UpstreamTimeout
-from ..journal import Journal
+from ..store.session_interface import Journal
 from ..tools.approval import Approval
 from ..tools.base import CallContext, Executable, call_key
 from .calls import Toolbox, carried_out, committed, consented, ended, in_order, seconds_for
@@ -50,8 +49,6 @@ from .events import (
     TextPiece,
     ThoughtPiece,
 )
-
-__all__ = ["Manner", "Tell", "Work"]
 
 #: Takes what happens, as it happens.
 Tell: TypeAlias = Callable[[AgentEvent], None]

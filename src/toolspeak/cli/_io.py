@@ -17,8 +17,6 @@ from typing import IO, Any, BinaryIO
 
 import click
 
-__all__ = ["CliError", "Utf8", "chunks", "read_json", "read_text", "write_json"]
-
 #: Read at most this much at once; a pipe hands over what it has, however little that is.
 _CHUNK_BYTES = 64 * 1024
 

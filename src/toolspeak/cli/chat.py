@@ -1,8 +1,7 @@
 """`toolspeak chat`: a conversation with an agent, on a terminal or line by line from a pipe.
 
 Text as it comes; rounds as they happen, one line each afterwards, opened again with /show. Ctrl-C cancels what is under
-way, not the program; Ctrl-D ends it. Above: the user. Below: `chat_commands`, `run_setup`, `run_screen`;
-prompt-toolkit, where there is a terminal.
+way, not the program; Ctrl-D ends it.
 """
 
 from __future__ import annotations
@@ -26,8 +25,6 @@ from .run_setup import Wanted, agent_options, kit
 
 if TYPE_CHECKING:
     from ..config import Config
-
-__all__ = ["command"]
 
 _EXAMPLES = """\b
 Examples:

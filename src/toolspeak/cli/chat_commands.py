@@ -1,7 +1,6 @@
 """What can be typed into a chat besides words: /help, /tools, /mode, /show, /undo, /resume, /quit.
 
-`Conversation` is one session and the agent that works in it. A table says what each command does. Above: `chat`.
-Below: `run_setup`, `run_screen`, the agent.
+`Conversation` is one session and the agent that works in it. A table says what each command does.
 """
 
 from __future__ import annotations
@@ -14,15 +13,13 @@ import click
 
 from ..agent.events import AgentEvent, AgentResult, WorkFinished
 from ..agent.run import Tell
-from ..core.model import Message
-from ..core.record import Answer, Entry
-from ..core.strategy import Mode
+from ..core.types import Message
+from ..engine.planning.strategy import Mode
+from ..engine.rounds.transcript import Answer, Entry
 from ..errors import UsageError
-from ..journal import Journal
+from ..store.session_interface import Journal
 from .run_screen import clean, one_line_of, round_text, verdict
 from .run_setup import Kit
-
-__all__ = ["Conversation", "Quit", "obey"]
 
 #: Sessions that /resume lists.
 _LISTED = 10

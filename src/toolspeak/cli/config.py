@@ -15,12 +15,10 @@ import click
 import msgspec
 
 from ..config import Config, Setting, load
-from ..core.printable import printable
+from ..core.text import printable
 from ..errors import ToolspeakError
 from ..plugins import Plugins
 from ._io import CliError, write_json
-
-__all__ = ["command", "loaded", "say", "usage_errors"]
 
 _EXAMPLES = """\b
 Examples:

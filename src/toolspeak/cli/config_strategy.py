@@ -9,13 +9,11 @@ import click
 import msgspec
 
 from ..config import shown_url
-from ..core.capability import capabilities, split_model
-from ..core.strategy import strategy
-from ..probe_store import Place, ProbeStore, apply
+from ..engine.planning.capabilities import capabilities, split_model
+from ..engine.planning.strategy import strategy
+from ..runtime.probe_cache import Place, ProbeStore, apply
 from ._io import write_json
 from .config import loaded, usage_errors
-
-__all__ = ["command"]
 
 _EXAMPLES = """\b
 Examples:

@@ -11,10 +11,8 @@ from pathlib import Path
 import click
 
 from ..config import PROJECT_FILE, load, trust, untrust
-from ..state import FileState
+from ..key_value import FileState
 from .config import usage_errors
-
-__all__ = ["command"]
 
 _EXAMPLES = """\b
 Examples:

@@ -13,14 +13,12 @@ import click
 import msgspec
 
 from ..config import Config
-from ..core.printable import UNSEEN, printable
+from ..core.text import UNSEEN, printable
 from ._io import write_json
 from .config import loaded, usage_errors
 
 if TYPE_CHECKING:
     from ..doctor import Finding, Patient
-
-__all__ = ["command"]
 
 _PROTOCOLS = ["openai", "openai_responses", "anthropic", "gemini", "ollama"]
 _COLOURS = {"ok": "green", "note": "yellow", "fail": "red", "skipped": "bright_black"}

@@ -14,12 +14,10 @@ import msgspec
 from ..clients.shells import SHELLS, Shell
 from ..clients.table import ANY_KEY, Client, Server, client, clients, is_variable
 from ..config import load
-from ..core.capability import split_model
+from ..engine.planning.capabilities import split_model
 from ..errors import UsageError
 from ._io import write_json
 from .config import say, usage_errors
-
-__all__ = ["DEFAULT_URL", "checked_variable", "command", "configured_model"]
 
 #: Where `toolspeak serve` listens by default.
 DEFAULT_URL = "http://127.0.0.1:8788"

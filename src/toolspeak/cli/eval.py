@@ -22,9 +22,9 @@ import msgspec
 from .. import __version__
 from ..client import AsyncClient
 from ..config import Config, shown_url
-from ..core.printable import printable
-from ..core.strategy import DEFAULT_RETRIES, MOST_RETRIES, Emulation, Mode, Settings
-from ..dialects.table import dialect as dialect_named
+from ..core.text import printable
+from ..dialects.registry import dialect as dialect_named
+from ..engine.planning.strategy import DEFAULT_RETRIES, MOST_RETRIES, Emulation, Mode, Settings
 from ..evaluation.bfcl_files import CATEGORIES
 from ..evaluation.cases import Case, Suite, choose
 from ..evaluation.journal import Journal, Setting, keeping
@@ -32,13 +32,11 @@ from ..evaluation.report import Report, markdown, plain, rows_of
 from ..evaluation.runner import Run, Work
 from ..evaluation.statistics import ALL
 from ..evaluation.table import compared
-from ..evaluation.ways import Way, ways_of
+from ..evaluation.variants import Way, ways_of
 from ._io import CliError, write_json
 from .config import loaded, usage_errors
 from .eval_progress import progress
 from .first_run import prepare
-
-__all__ = ["command"]
 
 #: What the names of models that run here begin with.
 _EMBEDDED = "embedded:"

@@ -1,7 +1,4 @@
-"""How far an evaluation is: a bar in a terminal, else a few lines, on stderr.
-
-Above: `eval`. Below: click, and rich where there is a terminal.
-"""
+"""How far an evaluation is: a bar in a terminal, else a few lines, on stderr."""
 
 from __future__ import annotations
 
@@ -12,8 +9,6 @@ from contextlib import contextmanager
 import click
 
 from ..evaluation.journal import Record
-
-__all__ = ["Lines", "progress"]
 
 #: Lines of progress where there is no terminal.
 _MOST_LINES = 10

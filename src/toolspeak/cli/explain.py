@@ -12,10 +12,8 @@ from typing import Any
 import click
 
 from ._io import write_json
-from ._recorded import find, safe
+from ._recorded_requests import find, safe
 from .config import loaded, usage_errors
-
-__all__ = ["command", "lines"]
 
 _EXAMPLES = """\b
 Examples:

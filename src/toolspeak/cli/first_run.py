@@ -1,7 +1,4 @@
-"""What a first run needs and shows: the weights of the embedded model with a progress bar, and commands to try.
-
-Above: `serve`. Below: `upstreams.embedded`. Progress and advice go to stderr.
-"""
+"""What a first run needs and shows: the weights of the embedded model with a progress bar, and commands to try. Progress and advice go to stderr."""
 
 from __future__ import annotations
 
@@ -20,10 +17,8 @@ from ..config import Config
 from ..errors import ConfigError
 
 if TYPE_CHECKING:
-    from ..upstreams.embedded.child import Recipe
+    from ..upstreams.embedded.engine_process import Recipe
     from ..upstreams.embedded.weights import Progress
-
-__all__ = ["advice", "prepare"]
 
 #: What a person may type next, each `{...}` as a shell reads it: `{url}` is where the server listens.
 _ADVICE = """

@@ -14,8 +14,6 @@ from ..config import load
 from ._io import CliError, write_json
 from .config import usage_errors
 
-__all__ = ["command"]
-
 _EXAMPLES = """\b
 Examples:
   toolspeak keys new anna
@@ -38,7 +36,7 @@ def command() -> None:
 @click.option("--admin", is_flag=True, help="May also see what others asked.")
 def new(name: str, models: str | None, rate: int, concurrency: int, admin: bool) -> None:
     """Make a key for NAME and print it, this once."""
-    from ..server.keys import Keys
+    from ..server.access.api_keys import Keys
 
     allowed = tuple(name.strip() for name in (models or "").split(",") if name.strip())
     if models is not None and not allowed:  # a variable that is not set in a script, say: nobody meant all of them
@@ -57,7 +55,7 @@ def show(as_json: bool) -> None:
     """Print who has a key, and for what. Keys themselves are not kept."""
     import msgspec
 
-    from ..server.keys import Keys
+    from ..server.access.api_keys import Keys
 
     with usage_errors():
         found = Keys(load().state()).all()
@@ -75,7 +73,7 @@ def show(as_json: bool) -> None:
 @click.argument("name")
 def revoke(name: str) -> None:
     """End the key of NAME (a name or an id), at once."""
-    from ..server.keys import Keys
+    from ..server.access.api_keys import Keys
 
     with usage_errors():
         key = Keys(load().state()).revoke(name)

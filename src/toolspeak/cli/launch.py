@@ -2,7 +2,7 @@
 
 The client gets its settings in its own environment, by arguments, or by files in a private folder; no file of the
 user's is touched. The client takes the place of this process, so that signals, job control and its exit status are
-its own. Above: the user. Below: `toolspeak.clients`.
+its own.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ from ..errors import UsageError
 from ._io import CliError
 from .config import usage_errors
 from .env import DEFAULT_URL, checked_variable, configured_model
-
-__all__ = ["command"]
 
 #: How long the server may take to say which models it has; it may have to ask its upstreams.
 _PATIENCE = 10.0

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from ..tools.mcp.oauth import Tokens
     from ..tools.mcp.servers import McpServers, Review
 
-__all__ = ["command"]
-
 _EXAMPLES = """\b
 Examples:
   toolspeak mcp list --mcp-config servers.json
@@ -91,7 +89,7 @@ def approve(name: str, yes: bool, files: Sequence[str]) -> None:
 @click.argument("name")
 def forget(name: str) -> None:
     """Forget what was approved of the servers called NAME: what they offer then counts as new."""
-    from ..tools.mcp.pins import Pins
+    from ..tools.mcp.approved_definitions import Pins
 
     with usage_errors():
         count = Pins(loaded().state()).forget(name)

@@ -1,7 +1,6 @@
 """A person logs in to an MCP server: a browser that is sent there, and a port of this machine that it comes back to.
 
 Only the one answer counts that carries the state of the one question; all else that knocks at the port is turned away.
-Above: `mcp`. Below: `tools.mcp.oauth`, whose `Login` this is.
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ from urllib.parse import parse_qs, urlsplit
 from ..errors import UsageError
 from ..tools.mcp.oauth import Returned
 from .mcp_text import shown
-
-__all__ = ["Browser", "opened"]
 
 #: Seconds that somebody has to log in.
 PATIENCE = 300.0

@@ -1,7 +1,7 @@
 """What an MCP server offers, as a person reads it: what is new, what is gone, and the lines that have changed.
 
 All of it is a stranger's text, which asks to be trusted. So nothing of it is left out, and characters that nobody would
-see are written as what they are. Above: `mcp`. Below: `tools.mcp.pins`.
+see are written as what they are.
 """
 
 from __future__ import annotations
@@ -17,11 +17,9 @@ import msgspec
 from ..config import shown_url
 
 if TYPE_CHECKING:
+    from ..tools.mcp.approved_definitions import Definition
     from ..tools.mcp.config import McpServer
-    from ..tools.mcp.pins import Definition
     from ..tools.mcp.servers import Review
-
-__all__ = ["place", "review_lines", "shown", "standing"]
 
 #: Lines that are compared; comparing takes time by the square of their number, and a definition has some dozen.
 _MOST_COMPARED = 2000

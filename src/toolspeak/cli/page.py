@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import click
 
-from ..server.sessions import CODE_SECONDS, link
+from ..server.access.login_sessions import CODE_SECONDS, link
 from ._io import CliError
-from ._recorded import new_codes
+from ._recorded_requests import new_codes
 from .config import loaded, usage_errors
-
-__all__ = ["command"]
 
 _EXAMPLES = """\b
 Examples:

@@ -17,8 +17,6 @@ import toolspeak as ts
 from ..errors import UsageError
 from ._io import CliError, chunks, read_json, read_text, write_json
 
-__all__ = ["command"]
-
 Policy = Literal["strict", "standard", "eager"]
 
 _EXAMPLES = """\b

@@ -1,6 +1,6 @@
 """`toolspeak probe`: find out what a model can do, by asking it; show, list and forget what was found.
 
-A thin face over `toolspeak.probe`; it decides nothing itself. The result goes to stdout, progress to stderr. Exit
+A thin face over `toolspeak.runtime.prober`; it decides nothing itself. The result goes to stdout, progress to stderr. Exit
 status: 0 tools will work, natively or by text; 1 the model could not be asked; 2 the command line is wrong; 3 the model
 answers, but no way to make it call was found.
 """
@@ -16,18 +16,17 @@ import click
 import msgspec
 
 from ..config import Config, shown_url
-from ..core.capability import capabilities
-from ..core.probing.battery import MOST_REQUESTS, Verdict
-from ..core.probing.questions import Asked, Heard
+from ..engine.planning.capabilities import capabilities
+from ..engine.planning.probe_questions import Asked, Heard
+from ..engine.planning.probe_verdicts import Verdict
+from ..engine.planning.probes import MOST_REQUESTS
 from ..errors import ToolspeakError
 from ..plugins import Plugins
-from ..probe import measure
-from ..probe_store import ProbeStore, Stored, apply, place_of
-from ..reach import Reached, reach
+from ..runtime.model_resolution import Reached, reach
+from ..runtime.probe_cache import ProbeStore, Stored, apply, place_of
+from ..runtime.prober import measure
 from ._io import CliError, write_json
 from .config import loaded, usage_errors
-
-__all__ = ["command"]
 
 _UNREACHABLE, _HELPLESS = 1, 3
 #: What each row is called.

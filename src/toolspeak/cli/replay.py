@@ -16,15 +16,13 @@ import msgspec
 
 from ..config import Config
 from ..config.values import Spoken
-from ..core.evidence import Policy
-from ..core.strategy import Emulation, Mode
+from ..core.parsing.acceptance import Policy
+from ..engine.planning.strategy import Emulation, Mode
 from ..errors import UsageError
 from ._io import write_json
-from ._recorded import find, replay_there, safe
+from ._recorded_requests import find, replay_there, safe
 from .config import loaded, usage_errors
 from .explain import lines
-
-__all__ = ["command"]
 
 _EXAMPLES = """\b
 Examples:
@@ -99,15 +97,15 @@ def _calls(told: dict[str, Any]) -> list[str]:
 
 def _here(config: Config, told: dict[str, Any], wanted: dict[str, str], upstream: str) -> Any:
     """Without a server: who was asked then is asked here, unless another upstream or model is given."""
-    from ..core.model import Tool
-    from ..core.turns.trace import Trace
-    from ..server.auth import Caller
-    from ..server.exchange import Record
+    from ..core.types import Tool
+    from ..engine.turn.trace import Trace
+    from ..server.access.auth import Caller
+    from ..server.process.from_config import gateway_from, secrets_of
+    from ..server.proxy.exchange import Record
     from ..server.recording.entries import Entry
     from ..server.recording.replay import replayed
-    from ..server.recording.shown import whole
-    from ..server.run import gateway_from, secrets_of
-    from ._way import way_back
+    from ..server.recording.views import whole
+    from ._upstream_choice import way_back
 
     body = told["client"]["body"]
     if not isinstance(body, dict):

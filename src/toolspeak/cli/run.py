@@ -29,8 +29,6 @@ from .run_model import client_of
 from .run_screen import Lines, Quiet, clean, stopped
 from .run_setup import Kit, Wanted, agent_options, kit
 
-__all__ = ["command", "failures", "interruptible"]
-
 _FAILED, _LIMIT, _INTERRUPTED = 1, 3, 130
 _EXAMPLES = """\b
 Examples:

@@ -1,7 +1,7 @@
 """A person at a terminal is asked whether a call may run.
 
 Shows the whole call, since what is left out is what an attacker would hide there: every argument, and characters that
-nobody would see as their numbers. Above: `run`, `chat`. Below: `mcp_text`, `tools.approval`.
+nobody would see as their numbers.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import msgspec
 
 from ..tools.approval import Answer, Question
 from .mcp_text import shown
-
-__all__ = ["PROMPT", "answer_of", "asked", "told"]
 
 PROMPT = "allow it? [y]es, [t]his very call from now on, [a]ll calls of this tool, [n]o"
 _ANSWERS: dict[str, Answer] = {"y": "once", "yes": "once", "t": "call", "a": "tool", "all": "tool"}

@@ -1,8 +1,7 @@
 """Which model `run` and `chat` ask, and where it is.
 
 Upstreams of the configuration are found as the proxy finds them, by the proxy's own parts: the same names, keys,
-limits, timeouts and fallbacks, and the same trust in files of the working directory. Above: `run`, `chat`. Below:
-`server.run`, `client`, `first_run`.
+limits, timeouts and fallbacks, and the same trust in files of the working directory.
 """
 
 from __future__ import annotations
@@ -20,8 +19,6 @@ from .run_setup import Wanted
 if TYPE_CHECKING:
     from ..client import AsyncClient
 
-__all__ = ["client_of"]
-
 #: What the names of models begin with that run here.
 _EMBEDDED = "embedded:"
 #: Models that are told to somebody who has named none.
@@ -38,8 +35,8 @@ def client_of(wanted: Wanted) -> tuple[AsyncClient, Config]:
         ToolspeakError: it cannot be reached, or its weights cannot be had.
     """
     from ..client import AsyncClient
-    from ..server.run import model_here, usable
-    from ._way import chosen
+    from ..server.process.from_config import model_here, usable
+    from ._upstream_choice import chosen
 
     flags = {"mode": wanted.mode or None, "base_url": wanted.upstream or None}
     config = loaded({name: value for name, value in flags.items() if value})
@@ -62,9 +59,9 @@ def client_of(wanted: Wanted) -> tuple[AsyncClient, Config]:
 def _of_gateway(config: Config, name: str, protocol: str) -> AsyncClient:
     """A model as the proxy serves it: the same keys, limits, timeouts and fallbacks."""
     from ..client import AsyncClient
-    from ..core.model import Request
-    from ..server.auth import Caller, Unauthorized
-    from ..server.run import gateway_from
+    from ..core.types import Request
+    from ..server.access.auth import Caller, Unauthorized
+    from ..server.process.from_config import gateway_from
 
     if protocol:
         hint = "--protocol goes with --upstream"

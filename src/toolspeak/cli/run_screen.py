@@ -1,8 +1,7 @@
 """An agent at work, on a screen: text as it comes, rounds as they happen, one line for each afterwards.
 
 `Lines` writes plain lines, for a log or a pipe. `Live` redraws the round under way and leaves one line of it behind.
-What a model or a tool says is shown without control characters: it must not steer the terminal. Above: `run`, `chat`.
-Below: `agent.events`; rich, where there is a terminal.
+What a model or a tool says is shown without control characters: it must not steer the terminal.
 """
 
 from __future__ import annotations
@@ -27,14 +26,12 @@ from ..agent.events import (
     TextPiece,
     WorkFinished,
 )
-from ..core.model import ToolCall, ToolResult
-from ..core.printable import printable
-from ..core.record import Round
+from ..core.text import printable
+from ..core.types import ToolCall, ToolResult
+from ..engine.rounds.transcript import Round
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-
-__all__ = ["Lines", "Live", "Quiet", "Screen", "clean", "described", "one_line_of", "round_text", "stopped", "verdict"]
 
 #: How much of arguments and results stands in a line.
 _MOST_SHOWN = 72

@@ -1,7 +1,4 @@
-"""What `run` and `chat` share: from options to an agent, with tools, consent and a store. Its model: see `run_model`.
-
-Above: `run`, `chat`. Below: `agent`, `tools`. Everything heavy is imported when it is used.
-"""
+"""What `run` and `chat` share: from options to an agent, with tools, consent and a store. Its model: see `run_model`. Everything heavy is imported when it is used."""
 
 from __future__ import annotations
 
@@ -23,12 +20,10 @@ from ..errors import UsageError
 if TYPE_CHECKING:
     from ..agent import AsyncAgent
     from ..client import AsyncClient
-    from ..core.model import JSONObject
-    from ..journal import Sessions
+    from ..core.types import JSONObject
+    from ..store.session_interface import Sessions
     from ..tools.approval import Approval, Ask
     from ..tools.base import CallContext, Executable, ToolOutput
-
-__all__ = ["INSTRUCTIONS", "Kit", "Wanted", "agent_options", "kit"]
 
 #: What the model is told before anything else.
 INSTRUCTIONS = (
@@ -104,7 +99,7 @@ class Kit(msgspec.Struct, frozen=True):
     @property
     def kept(self) -> bool:
         """Whether a session can be gone on with later, by another program."""
-        from ..journal import MemorySessions
+        from ..store.session_interface import MemorySessions
 
         return not isinstance(self.store, MemorySessions)
 
@@ -208,7 +203,7 @@ async def _mcp(stack: AsyncExitStack, config: Config, path: str, notes: list[str
 
 
 def _store(stack: AsyncExitStack, config: Config, wanted: Wanted, notes: list[str]) -> Sessions:
-    from ..journal import MemorySessions
+    from ..store.session_interface import MemorySessions
 
     if wanted.store and find_spec("sqlalchemy") is None:
         notes.append("the session is not kept: pip install 'toolspeak[agent]' for that")

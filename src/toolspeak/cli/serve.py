@@ -1,7 +1,4 @@
-"""`toolspeak serve`: the proxy.
-
-Above: the user. Below: `server.run`.
-"""
+"""`toolspeak serve`: the proxy."""
 
 from __future__ import annotations
 
@@ -24,10 +21,8 @@ from .first_run import advice, prepare
 
 if TYPE_CHECKING:
     from ..config import Auth
-    from ..server.gateway import Gateway
-    from ..server.logs import Format
-
-__all__ = ["command"]
+    from ..server.observe.logs import Format
+    from ..server.proxy.upstream_router import Gateway
 
 _EXAMPLES = """\b
 Examples:
@@ -123,7 +118,7 @@ class _Reader:
 
     def read(self, before: Config | None = None) -> Config:
         """The configuration as it is now, if a server can go on with it after the one `before`."""
-        from ..server.run import secrets_of, usable
+        from ..server.process.from_config import secrets_of, usable
 
         config = load(self._flags)
         # Those of before stay: answers under way use them, and everybody does if the new ones cannot be used.
@@ -161,13 +156,14 @@ def command(
     Without --upstream the upstreams are those of the configuration, [upstreams.NAME]; where it names none, a small
     model runs here, without key or account. SIGHUP reads the configuration again.
     """
+    from ..server.access.api_keys import Keys
     from ..server.app import App
-    from ..server.keys import Keys
-    from ..server.logs import set_up
-    from ..server.operation import Operation
-    from ..server.recording.keeping import recorder_from
-    from ..server.run import Manner, gateway_from, guard_from, model_here, serve
-    from ..server.spans import spans
+    from ..server.observe.logs import set_up
+    from ..server.observe.spans import spans
+    from ..server.process.from_config import gateway_from, guard_from, model_here
+    from ..server.process.lifecycle import Operation
+    from ..server.process.server import Manner, serve
+    from ..server.recording.store_writer import recorder_from
 
     reader = _Reader({name: value for name, value in settings.items() if value}, upstream, model)
     set_up(lambda: reader.secrets, getattr(logging, log.log_level.upper()), log.log_format, access=log.access_log)
@@ -216,7 +212,7 @@ def _check_where(upstream: str, here: str | None, settings: Mapping[str, str | i
 @contextmanager
 def _door(config: Config, host: str, token: str, said: Callable[[int], None]) -> Generator[Callable[[int], None]]:
     """While the server runs, other commands of the same person find it. Gives what hears the port, before `said`."""
-    from ..server.door import Door, close_door, open_door
+    from ..server.process.control_file import Door, close_door, open_door
 
     opened: list[Path] = []
 
@@ -249,7 +245,7 @@ def _say_where(host: str, running: str, code: Callable[[], str], port: int) -> N
 
 def _say_who(address: str, code: Callable[[], str]) -> str:
     """How the person who has just started the server shows who it is."""
-    from ..server.sessions import CODE_SECONDS, link
+    from ..server.access.login_sessions import CODE_SECONDS, link
 
     return f"the page, for you alone (once, within {CODE_SECONDS / 60:.0f} minutes): {link(address, code())}"
 

@@ -16,17 +16,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..config import load
-from ..core.model import Message
-from ..core.printable import UNSEEN, printable
-from ..core.record import Answer, CallRecord, Entry
+from ..core.text import UNSEEN, printable
+from ..core.types import Message
+from ..engine.rounds.transcript import Answer, CallRecord, Entry
 from ..errors import NoStoreError
 from ._io import CliError, write_json
 from .config import usage_errors
 
 if TYPE_CHECKING:
     from ..store.sessions import Store
-
-__all__ = ["command"]
 
 _EXAMPLES = """\b
 Examples:

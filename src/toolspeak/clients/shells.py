@@ -1,6 +1,6 @@
 """How a shell is told a variable: one row a shell.
 
-Values are quoted so that nothing in them means anything. Above: `cli.env`. Below: nothing.
+Values are quoted so that nothing in them means anything.
 """
 
 from __future__ import annotations
@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import msgspec
-
-__all__ = ["SHELLS", "Shell"]
 
 
 class Shell(msgspec.Struct, frozen=True):

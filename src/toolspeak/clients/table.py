@@ -1,6 +1,6 @@
 """What each client needs to be pointed at a server: the rows of `clients.toml`, filled in for one server.
 
-Data only: nothing here or above knows any client by name. Above: `cli.env`, `cli.launch`. Below: `errors`.
+Data only: nothing here or above knows any client by name.
 It must never hold a key: where one belongs stands a text that any open server takes, or the name of a variable.
 """
 
@@ -15,8 +15,6 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from ..errors import UsageError
-
-__all__ = ["ANY_KEY", "Client", "File", "Server", "client", "clients"]
 
 #: A server on loopback takes any key, but most clients do not begin without one.
 ANY_KEY = "toolspeak"

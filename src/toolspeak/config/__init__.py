@@ -3,7 +3,7 @@
 A flag beats the environment (`TOOLSPEAK_*`), which beats `toolspeak.toml` in the working directory, which beats
 the user's own file, which beats the default. A file in the working directory may come from anybody: until
 `toolspeak trust` has recorded its hash it sets harmless things only. This is the only part that reads the
-environment. Above: the client, the server, the command line. Below: `state`, `core.strategy`, `core.capability`.
+environment.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The configuration as one frozen value: what is in force for a model or an upstream, and where it came from.
 
-Made by `sources.load`. Above: everybody who asks for a setting. Below: `values`, `state`.
+Made by `sources.load`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import get_args
 
-from ..core.capability import Overrides, Profile, Provider, builtin_table, capabilities, checked, matching, split_model
-from ..core.model import JSONObject, JSONValue, Note
-from ..core.strategy import Settings
+from ..core.types import JSONObject, JSONValue, Note
+from ..engine.planning.capabilities import (
+    Overrides,
+    Profile,
+    Provider,
+    builtin_table,
+    capabilities,
+    checked,
+    matching,
+    split_model,
+)
+from ..engine.planning.strategy import Settings
 from ..errors import ConfigError
-from ..state import FileState, MemoryState, State, near_state, open_memory, open_state
+from ..key_value import FileState, MemoryState, State, near_state, open_memory, open_state
 from .proxies import route_for
 from .values import (
     DEFAULTS,
@@ -36,8 +45,6 @@ from .values import (
     secret_in,
     shown_url,
 )
-
-__all__ = ["Config"]
 
 #: Where a generated secret is kept in the state.
 _SECRET_KEY = "secret"

@@ -1,8 +1,7 @@
 """Which proxy the environment names for a URL, by the variables that every HTTP client knows.
 
 `HTTPS_PROXY`, `HTTP_PROXY` and `ALL_PROXY` name a proxy, `NO_PROXY` the hosts that are reached without one; each also
-in small letters, which win. Nothing on this machine is reached through a proxy: its loopback is another one. Above:
-`lookup`. Below: only `values`.
+in small letters, which win. Nothing on this machine is reached through a proxy: its loopback is another one.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ from contextlib import suppress
 from urllib.parse import SplitResult, urlsplit
 
 from .values import Route, Secret
-
-__all__ = ["route_for"]
 
 _PORTS = {"http": 80, "https": 443}
 #: Set by servers that start a program for each request. Then `HTTP_PROXY` is a header of the client's.

@@ -1,6 +1,6 @@
 """Where settings come from: flags, the environment, the two files; and which file of the working directory is trusted.
 
-The only module that reads the environment. Above: everybody who calls `load`. Below: `lookup`, `values`, `state`.
+The only module that reads the environment.
 """
 
 from __future__ import annotations
@@ -14,15 +14,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from ..core.capability import bare, hints_of
-from ..core.model import JSONObject, JSONValue, Note, is_object
-from ..core.strategy import Settings
+from ..core.types import JSONObject, JSONValue, Note, is_object
+from ..engine.planning.capabilities import bare, hints_of
+from ..engine.planning.strategy import Settings
 from ..errors import ConfigError
-from ..state import FileState, State
+from ..key_value import FileState, State
 from .lookup import Config
 from .values import COLUMNS, HARMLESS, PROJECT_FILE, SECRETS, Layer, Own, Source, checked_row, row_key
-
-__all__ = ["load", "trust", "trusted", "untrust"]
 
 #: A configuration larger than this is something else.
 _LARGEST_FILE = 1024 * 1024

@@ -1,7 +1,4 @@
-"""What the configuration is made of: secrets, origins, the columns of its tables, and one source's say.
-
-Above: `lookup` and `sources`. Below: `core.strategy`, `core.capability`.
-"""
+"""What the configuration is made of: secrets, origins, the columns of its tables, and one source's say."""
 
 from __future__ import annotations
 
@@ -11,38 +8,10 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from ..core.capability import Profile, capabilities, checked
-from ..core.model import JSONObject, JSONValue
-from ..core.strategy import Settings
+from ..core.types import JSONObject, JSONValue
+from ..engine.planning.capabilities import Profile, capabilities, checked
+from ..engine.planning.strategy import Settings
 from ..errors import ConfigError
-
-__all__ = [
-    "COLUMNS",
-    "DEFAULTS",
-    "HARMLESS",
-    "PROJECT_FILE",
-    "SECRETS",
-    "SETTINGS",
-    "AliasRow",
-    "Auth",
-    "Endpoint",
-    "Layer",
-    "NamedUpstream",
-    "Origin",
-    "Own",
-    "Record",
-    "Route",
-    "Secret",
-    "ServerToolsRow",
-    "Setting",
-    "Source",
-    "Transport",
-    "UpstreamRow",
-    "checked_row",
-    "row_key",
-    "secret_in",
-    "shown_url",
-]
 
 Source: TypeAlias = Literal["flag", "env", "project", "user", "default"]
 #: The protocols that an upstream may speak; empty: its provider's.

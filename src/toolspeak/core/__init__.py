@@ -1,1 +1,1 @@
-"""The pure core: values, events, tolerant JSON, schemas, the scanner. No IO, no clock, no randomness."""
+"""Pure foundations below everything else: types, events, schemas, JSON repair, parsing."""

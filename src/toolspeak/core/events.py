@@ -1,8 +1,7 @@
 """What a turn consists of, as a stream, and `fold`, which turns the stream into a reply.
 
 Every source of a turn (the scanner over plain text, a native protocol) produces these events; every face
-consumes them. There is one path: a reply that is not streamed is the fold of the stream. Above: dialects,
-protocols, the engine. Below: only the values of `model`.
+consumes them. There is one path: a reply that is not streamed is the fold of the stream.
 """
 
 from __future__ import annotations
@@ -13,28 +12,7 @@ from typing import Literal, TypeAlias, assert_never
 import msgspec
 
 from ..errors import UsageError
-from .model import JSONObject, JSONValue, Note, Opaque, ToolCall, Usage, is_object, require
-
-__all__ = [
-    "CallArgs",
-    "CallEnd",
-    "CallStart",
-    "Candidate",
-    "Event",
-    "Failure",
-    "Finish",
-    "FinishReason",
-    "Judged",
-    "Noted",
-    "OpaqueSeen",
-    "ReasoningDelta",
-    "Reply",
-    "TextDelta",
-    "UsageSeen",
-    "Verdict",
-    "fold",
-    "lasting",
-]
+from .types import JSONObject, JSONValue, Note, Opaque, ToolCall, Usage, is_object, require
 
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "error", "unknown"]
 

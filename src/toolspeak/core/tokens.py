@@ -1,13 +1,8 @@
-"""How many tokens a text takes, roughly and on the safe side: nobody here has the tokeniser of the model.
-
-Above: `contract`, the engine, protocols that tell a number before an upstream does. Below: nothing.
-"""
+"""How many tokens a text takes, roughly and on the safe side: nobody here has the tokeniser of the model."""
 
 from __future__ import annotations
 
 import re
-
-__all__ = ["estimate_tokens"]
 
 _WORDS = re.compile(r"[A-Za-z]+")
 _REST = re.compile(r"[0-9]{1,3}|[!-/:-@\[-`{-~]{1,2}|\n+|[À-ɏ\U00010000-\U0010ffff]")

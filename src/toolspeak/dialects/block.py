@@ -1,7 +1,7 @@
 """What stands behind a mark: one or more calls in any body grammar, then a closer.
 
 Models mix marks and grammars freely, so a block tries, by the first visible character, every grammar that a
-call may be written in. Above: `marks`. Below: the body grammars.
+call may be written in.
 """
 
 from __future__ import annotations
@@ -10,21 +10,19 @@ import re
 
 import msgspec
 
-from ..core.evidence import Evidence
-from ..core.reading.builder import CallBuilder
-from ..core.reading.desk import Desk
-from ..core.reading.markup import MORE, Tag, lex_tag
-from ..core.reading.quotes import LOOKAHEAD
-from ..core.reading.runs import Run
-from ..core.reading.seam import Opening, Progress
+from ..core.json_repair.lookahead import LOOKAHEAD
+from ..core.parsing.acceptance import Evidence
+from ..core.parsing.call_builder import CallBuilder
+from ..core.parsing.context import Desk
+from ..core.parsing.dialect_interface import Opening, Progress
+from ..core.parsing.fast_paths import Run
+from ..core.parsing.tags import MORE, Tag, lex_tag
 from .bodies import Body, Context
 from .json_calls import JsonCalls, read_whole
 from .named_calls import NamedCall
-from .signed import MAX_SIGNATURE, behind_nonce, behind_word
+from .nonce_match import MAX_SIGNATURE, behind_nonce, behind_word
 from .tag_calls import TagCalls
 from .tag_names import BLOCK_TAGS, CALL_TAGS, META_TAGS, NOISE
-
-__all__ = ["BLOCK_CLOSERS", "Block"]
 
 #: `<tool_calls><tool_call>` is common, more is a storm.
 _MAX_NESTED = 2

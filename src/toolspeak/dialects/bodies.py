@@ -1,8 +1,7 @@
 """What all body grammars share.
 
 A body reads one call (or a list of calls) inside a block and tells builders what it finds. It answers like
-every reader: how far it got, and whether it is done; most get there in steps. Above: the body grammars. Below:
-`core.reading.builder`.
+every reader: how far it got, and whether it is done; most get there in steps.
 """
 
 from __future__ import annotations
@@ -11,18 +10,16 @@ import re
 from collections.abc import Callable
 
 from ..core.events import CallArgs
-from ..core.evidence import Evidence
-from ..core.lenient_json import Transducer
-from ..core.reading.builder import CallBuilder
-from ..core.reading.desk import Desk
-from ..core.reading.literals import escape_text
-from ..core.reading.lookahead import Answer
-from ..core.reading.markup import MORE
-from ..core.reading.runs import Run, StrictRun
-from ..core.reading.seam import Progress
-from ..core.reading.whole import whole_object
-
-__all__ = ["BODY_NAME", "ArgumentsBody", "Body", "Context", "Steps", "arguments_ahead"]
+from ..core.json_repair.literals import escape_text
+from ..core.json_repair.lookahead import Answer
+from ..core.json_repair.parser import Transducer
+from ..core.parsing.acceptance import Evidence
+from ..core.parsing.call_builder import CallBuilder
+from ..core.parsing.context import Desk
+from ..core.parsing.dialect_interface import Progress
+from ..core.parsing.fast_paths import Run, StrictRun
+from ..core.parsing.tags import MORE
+from ..core.parsing.whole_values import whole_object
 
 #: Characters that a tool name may be made of, as far as text without quotes goes.
 BODY_NAME = r"[A-Za-z_$][\w$.:/-]*"

@@ -1,8 +1,7 @@
 """Calls written as JSON: an object, an array of objects, or a document that holds such an array.
 
 Reads the tokens of the tolerant JSON reader and finds in them, by a table of key names, the name and the
-arguments of each call, also when the arguments come first. A plain call that came whole is read at once. Above:
-`block`. Below: `bodies`, `core.lenient_json`, `core.reading.whole`.
+arguments of each call, also when the arguments come first. A plain call that came whole is read at once.
 """
 
 from __future__ import annotations
@@ -12,28 +11,14 @@ from typing import Literal
 
 import msgspec
 
-from ..core.lenient_json import (
-    ARRAY,
-    END_ARRAY,
-    END_OBJECT,
-    END_STRING,
-    KEY,
-    MAX_DEPTH,
-    MAX_SIZE,
-    OBJECT,
-    PART,
-    SCALAR,
-    STRING,
-    Token,
-    Transducer,
-)
-from ..core.reading.builder import CallBuilder
-from ..core.reading.runs import Run
-from ..core.reading.whole import whole_object
+from ..core.json_repair.containers import MAX_DEPTH, MAX_SIZE
+from ..core.json_repair.parser import Transducer
+from ..core.json_repair.tokens import ARRAY, END_ARRAY, END_OBJECT, END_STRING, KEY, OBJECT, PART, SCALAR, STRING, Token
+from ..core.parsing.call_builder import CallBuilder
+from ..core.parsing.fast_paths import Run
+from ..core.parsing.whole_values import whole_object
 from .bodies import Body, Context, string_run
-from .signed import is_nonce
-
-__all__ = ["ROLES", "JsonCalls", "read_whole"]
+from .nonce_match import is_nonce
 
 _Role = Literal["name", "arguments", "calls", "nonce", "meta", "other"]
 

@@ -1,26 +1,22 @@
 """Calls that begin with their name: `name(key="value")`, `name{...}`, `name[ARGS]{...}`, `name<arg_key>`.
 
-The name comes as a plain word; what follows it says how its arguments are written. Above: `block`. Below:
-`bodies`, `tag_calls`, `core.reading.markup`.
+The name comes as a plain word; what follows it says how its arguments are written.
 """
 
 from __future__ import annotations
 
 import re
 
-from ..core.lenient_json import END_OBJECT, KEY, OBJECT, SCALAR
-from ..core.model import JSONValue, Note
-from ..core.reading.arguments import to_json
-from ..core.reading.builder import CallBuilder
-from ..core.reading.lookahead import begins
-from ..core.reading.markup import MORE, lex_tag, unescape
-from ..core.reading.quotes import LOOKAHEAD
-from ..core.reading.runs import Run
+from ..core.json_repair.lookahead import LOOKAHEAD, begins
+from ..core.json_repair.tokens import END_OBJECT, KEY, OBJECT, SCALAR
+from ..core.parsing.arguments import to_json
+from ..core.parsing.call_builder import CallBuilder
+from ..core.parsing.fast_paths import Run
+from ..core.parsing.tags import MORE, lex_tag, unescape
+from ..core.types import JSONValue, Note
 from .bodies import BODY_NAME, ArgumentsBody, Body, Context, arguments_ahead
 from .tag_calls import TagCalls
 from .tag_names import CALL_ENDS
-
-__all__ = ["NamedCall", "clean_name"]
 
 _NAME = re.compile(BODY_NAME).match
 _SPACES = re.compile(r"[ \t]*").match

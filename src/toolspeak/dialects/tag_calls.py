@@ -2,15 +2,15 @@
 
 One reader for all of them: `tag_names` says which tags carry a call, a parameter or nothing. Here is read what comes
 first: the tag that opens the call, its name, and whether this is a call or a mention of one; the rest is
-`tag_parameters`. Above: `block`, `named_calls`. Below: `tag_parameters`, `values`, `bodies`, `core.reading.markup`.
+`tag_parameters`.
 """
 
 from __future__ import annotations
 
-from ..core.model import Note
-from ..core.reading.builder import CallBuilder
-from ..core.reading.markup import MORE, Tag, lex_name, lex_tag
-from ..core.reading.quotes import LOOKAHEAD
+from ..core.json_repair.lookahead import LOOKAHEAD
+from ..core.parsing.call_builder import CallBuilder
+from ..core.parsing.tags import MORE, Tag, lex_name, lex_tag
+from ..core.types import Note
 from .bodies import Context, arguments_ahead
 from .tag_names import (
     BLOCK_TAGS,
@@ -23,8 +23,6 @@ from .tag_names import (
 )
 from .tag_parameters import TagParameters
 from .values import body_of, has_structure, value_of
-
-__all__ = ["TagCalls"]
 
 #: How much text without structure may stand between two tags named like a tool.
 MAX_MENTION = 2048

@@ -1,25 +1,6 @@
-"""What the tags of calls are called. Folded names, see `core.reading.markup`.
-
-Above: `block`, `marks`, `named_calls` and everything about tags. Below: nothing. Only data.
-"""
+"""What the tags of calls are called. Folded names, see `core.reading.markup`. Only data."""
 
 from __future__ import annotations
-
-__all__ = [
-    "BLOCK_TAGS",
-    "CALL_ENDS",
-    "CALL_TAGS",
-    "CDATA",
-    "CDATA_END",
-    "CONTAINER_TAGS",
-    "KEY_ATTRIBUTES",
-    "LONE_NAME_TAGS",
-    "META_TAGS",
-    "NAME_ATTRIBUTES",
-    "NAME_TAGS",
-    "NOISE",
-    "PARAMETER_TAGS",
-]
 
 #: Tags that carry a call, with the attributes that may name it.
 CALL_TAGS = frozenset({"function", "invoke", "call", "tool"})

@@ -1,8 +1,6 @@
 """The parameters of a call in tags, from behind its name to its end.
 
 Wrong and missing closers are taken for what they most likely mean; JSON in place of parameters is read as such.
-Above: `tag_calls`, which reads what stands before. Below: `tag_values`, `tag_names`, `values`, `bodies`,
-`core.reading.markup`.
 """
 
 from __future__ import annotations
@@ -10,13 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from ..core.lenient_json import END_OBJECT, KEY, MAX_REPAIRS, MAX_SIZE, OBJECT, SCALAR
-from ..core.model import JSONValue, Note, is_array
-from ..core.reading.arguments import to_json
-from ..core.reading.builder import CallBuilder
-from ..core.reading.markup import MORE, Tag, lex_head, lex_tag
-from ..core.reading.quotes import LOOKAHEAD
-from ..core.reading.runs import Run
+from ..core.json_repair.containers import MAX_REPAIRS, MAX_SIZE
+from ..core.json_repair.lookahead import LOOKAHEAD
+from ..core.json_repair.tokens import END_OBJECT, KEY, OBJECT, SCALAR
+from ..core.parsing.arguments import to_json
+from ..core.parsing.call_builder import CallBuilder
+from ..core.parsing.fast_paths import Run
+from ..core.parsing.tags import MORE, Tag, lex_head, lex_tag
+from ..core.types import JSONValue, Note, is_array
 from .bodies import ArgumentsBody, Body, Context, arguments_ahead
 from .tag_names import (
     BLOCK_TAGS,
@@ -32,8 +31,6 @@ from .tag_names import (
 )
 from .tag_values import TagValue, ValuePlace
 from .values import plain_text
-
-__all__ = ["TagParameters"]
 
 _BLANK = re.compile(r"[\s,]*").match
 _FENCE = re.compile(r"```[a-z]{0,12}+").match

@@ -2,8 +2,7 @@
 
 A value may be a page of HTML or source code, full of tags and brackets that mean nothing. Which names of opening
 tags do is known, so the patterns hold them, letter by letter; a closing tag may also be that of the value itself,
-so its name is caught and looked up. What the text ends with counts if it may still become something. Above:
-`tag_values`. Below: `tag_names`, `core.reading.markup`.
+so its name is caught and looked up. What the text ends with counts if it may still become something.
 """
 
 from __future__ import annotations
@@ -12,12 +11,10 @@ import re
 from functools import cache
 from typing import Literal
 
-from ..core.reading.markup import NAMESPACES, fold_name
-from ..core.reading.quotes import LOOKAHEAD
-from ..core.reading.runs import Search
+from ..core.json_repair.lookahead import LOOKAHEAD
+from ..core.parsing.fast_paths import Search
+from ..core.parsing.tags import NAMESPACES, fold_name
 from .tag_names import CALL_ENDS, CALL_TAGS, CDATA, PARAMETER_TAGS
-
-__all__ = ["Stops"]
 
 #: Tags of other names mean nothing in a value, unless one closes it.
 _MEANT = PARAMETER_TAGS | CALL_ENDS | {"arg_key"}

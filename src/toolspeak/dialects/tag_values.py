@@ -3,7 +3,6 @@
 A value that the schema wants as a string flows out as it comes; every other value is held until its tag
 closes and then read as a whole. Wrong and missing closers end a value where another tag makes clear that it
 is over. A call that is quoted in a value is part of it: its tags are counted, so that its closers are its own.
-Above: `tag_parameters`. Below: `tag_stops`, `tag_names`, `values`, `bodies`, `core.reading`.
 """
 
 from __future__ import annotations
@@ -16,21 +15,20 @@ from typing import ClassVar
 import msgspec
 
 from ..core.events import CallArgs
-from ..core.lenient.strings import first_at
-from ..core.lenient_json import END_STRING, KEY, OBJECT, PART, STRING, Allowance
-from ..core.model import JSONValue, Note
-from ..core.reading.builder import CallBuilder
-from ..core.reading.literals import escape_text
-from ..core.reading.markup import MORE, Tag, lex_name, lex_tag, unescape
-from ..core.reading.quotes import LOOKAHEAD
-from ..core.reading.runs import MarkupRun, Run
-from ..core.schema import ArgumentSchema
+from ..core.json_repair.containers import Allowance
+from ..core.json_repair.literals import escape_text
+from ..core.json_repair.lookahead import LOOKAHEAD
+from ..core.json_repair.strings import first_at
+from ..core.json_repair.tokens import END_STRING, KEY, OBJECT, PART, STRING
+from ..core.parsing.call_builder import CallBuilder
+from ..core.parsing.fast_paths import MarkupRun, Run
+from ..core.parsing.tags import MORE, Tag, lex_name, lex_tag, unescape
+from ..core.schema.arguments import ArgumentSchema
+from ..core.types import JSONValue, Note
 from .bodies import Steps
 from .tag_names import CALL_ENDS, CALL_TAGS, CDATA, CDATA_END, NOISE, PARAMETER_TAGS
 from .tag_stops import Stops
 from .values import value_of
-
-__all__ = ["TagValue", "ValuePlace"]
 
 #: The value is over here.
 _ENDED = -2

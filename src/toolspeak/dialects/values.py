@@ -1,22 +1,18 @@
 """Text between tags as a value.
 
 Markup carries no types: what stands between two tags is text until the schema, an attribute or its own
-shape says otherwise. `value_of` decides; `tree` reads nested elements. Linear, bounded in depth. Above:
-`tag_calls`, `tag_parameters`. Below: `core.reading.markup`, `core.lenient.text`.
+shape says otherwise. `value_of` decides; `tree` reads nested elements. Linear, bounded in depth.
 """
 
 from __future__ import annotations
 
-from ..core.lenient.text import read_value
-from ..core.lenient_json import Allowance
-from ..core.model import JSONObject, JSONValue, Note
-from ..core.reading.markup import Tag, lex_tag, unescape
-from ..core.schema import ArgumentSchema
+from ..core.json_repair.containers import Allowance
+from ..core.json_repair.whole_text import read_value
+from ..core.parsing.tags import Tag, lex_tag, unescape
+from ..core.schema.arguments import ArgumentSchema
+from ..core.types import JSONObject, JSONValue, Note
 from .tag_names import CDATA, CDATA_END
 from .yaml_like import read_yaml
-
-__all__ = ["body_of", "has_structure", "plain_text", "tree", "trim", "value_of"]
-
 
 #: Elements nested deeper than this are text.
 _MAX_DEPTH = 64

@@ -1,18 +1,16 @@
 """The little of YAML that models use for arguments: nested mappings, lists, block text, plain scalars.
 
 Not a YAML reader: no anchors, no tags, no documents, nothing that could surprise. Anything else makes the
-whole text not a mapping. Linear. Above: `values`. Below: `core.lenient.text`.
+whole text not a mapping. Linear.
 """
 
 from __future__ import annotations
 
 import re
 
-from ..core.lenient.text import read_value
-from ..core.lenient_json import Allowance
-from ..core.model import JSONObject, JSONValue, is_object
-
-__all__ = ["read_yaml"]
+from ..core.json_repair.containers import Allowance
+from ..core.json_repair.whole_text import read_value
+from ..core.types import JSONObject, JSONValue, is_object
 
 _MAX_LINES = 20_000
 _MAX_DEPTH = 32

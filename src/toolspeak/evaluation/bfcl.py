@@ -1,7 +1,7 @@
 """The Berkeley Function-Calling Leaderboard as a suite: its cases, judged by its own checker.
 
 Functions are told to the model as the leaderboard tells them to models behind an OpenAI-like API: its types become
-those of JSON schema, a dot in a name becomes an underscore. Above: the command line. Below: `bfcl_files`, `cases`.
+those of JSON schema, a dot in a name becomes an underscore.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from typing import NamedTuple, TypeAlias, cast
 
 import msgspec
 
-from ..core.model import JSONObject, JSONValue, Message, TextPart, Tool, is_array, is_object
+from ..core.types import JSONObject, JSONValue, Message, TextPart, Tool, is_array, is_object
 from ..errors import UsageError
 from .bfcl_files import CATEGORIES, PACKAGE, BfclFiles
 from .cases import Answer, Case, Judgement
-
-__all__ = ["Bfcl", "checker_of", "tool_of"]
 
 #: The leaderboard's types that JSON schema calls otherwise.
 _TYPES = {

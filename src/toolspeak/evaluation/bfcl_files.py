@@ -1,8 +1,7 @@
 """The files of the Berkeley Function-Calling Leaderboard: as installed, from the cache, or fetched once into it.
 
 Its package wants 32 others, some of them gigabytes. We need its data and its checker, which want nothing: those
-files alone are taken out of the wheel, checked against a hash and kept. Above: `bfcl`, the command line. Below:
-`upstreams.wheels`, which knows the ways to get a distribution.
+files alone are taken out of the wheel, checked against a hash and kept.
 """
 
 from __future__ import annotations
@@ -20,9 +19,7 @@ from pathlib import Path
 import msgspec
 
 from ..errors import ToolspeakError
-from ..upstreams.wheels import WAYS, Order, Unreachable, Way
-
-__all__ = ["CATEGORIES", "DISTRIBUTION", "PACKAGE", "VERSION", "BfclFiles", "FilesError", "find", "kept", "obtain"]
+from ..upstreams.embedded.package_index import WAYS, Order, Unreachable, Way
 
 DISTRIBUTION, PACKAGE, VERSION = "bfcl-eval", "bfcl_eval", "2026.3.23"
 #: What can be asked: one turn, and judged without running anything.

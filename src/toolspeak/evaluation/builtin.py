@@ -2,7 +2,7 @@
 
 A round is right if the calls are the expected ones, in any order, each with its name and with every argument equal to
 one of the accepted values; where no call is expected, there must be none, and some text. Nothing is executed: the
-results of calls stand in the data. Pure but for reading its own file. Above: the command line. Below: `cases`.
+results of calls stand in the data. Pure but for reading its own file.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from importlib.resources import files
 
 import msgspec
 
-from ..core.model import JSONObject, JSONValue, Message, TextPart, Tool, ToolCall, is_array, is_object
+from ..core.types import JSONObject, JSONValue, Message, TextPart, Tool, ToolCall, is_array, is_object
 from .cases import Answer, Case, Judgement
-
-__all__ = ["Builtin", "Expected", "Round", "judge_round", "same_value"]
 
 
 class Expected(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,7 +1,7 @@
 """What a suite is: cases, each with a conversation and tools, and a judge that says whether an answer is right.
 
 Pure. A case has one round or more: behind a right round, the judge may hand out results of the calls, and the
-conversation goes on. Above: `runner`. Below: the values of `core.model`. To add a suite: a class with these members.
+conversation goes on. To add a suite: a class with these members.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from ..core.model import Message, Tool, ToolCall
-
-__all__ = ["Answer", "Case", "Judgement", "Suite", "choose"]
+from ..core.types import Message, Tool, ToolCall
 
 
 class Case(msgspec.Struct, frozen=True):

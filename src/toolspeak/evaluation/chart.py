@@ -1,6 +1,6 @@
 """A report as a picture: one bar a category for each setting, with its 95 % interval. Plain SVG, written by hand.
 
-Pure. The colours hold on light and on dark pages. Above: the command line. Below: `report`.
+Pure. The colours hold on light and on dark pages.
 """
 
 from __future__ import annotations
@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
-from ..core.printable import printable
+from ..core.text import printable
 from .report import Report, Row
 from .statistics import ALL, Score
-
-__all__ = ["chart"]
 
 # Pixels.
 _WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 760, 170, 130, 64, 34

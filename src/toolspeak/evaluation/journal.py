@@ -1,8 +1,7 @@
 """The journal of a run: one line of JSON for each finished case, so that a run can be stopped and gone on with.
 
 A line says in which setting which case was asked, what came and whether it was right. The last line of a case counts.
-A case that ended in an error of the upstream is told, but not finished: the next run asks it again. Above: `runner`,
-`statistics`. Below: a file.
+A case that ended in an error of the upstream is told, but not finished: the next run asks it again.
 """
 
 from __future__ import annotations
@@ -14,11 +13,9 @@ from typing import Literal
 
 import msgspec
 
-from ..core.model import JSONObject
-from ..core.strategy import Mode
+from ..core.types import JSONObject
+from ..engine.planning.strategy import Mode
 from ..errors import UsageError
-
-__all__ = ["Journal", "Record", "Setting", "keeping"]
 
 
 class Setting(msgspec.Struct, frozen=True):

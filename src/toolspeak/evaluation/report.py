@@ -1,6 +1,6 @@
 """What came of a run: as a value for JSON, and as a table for people.
 
-Pure. Above: the command line. Below: `statistics`.
+Pure.
 """
 
 from __future__ import annotations
@@ -9,11 +9,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ..core.model import JSONObject
+from ..core.types import JSONObject
 from .journal import Record, Setting
 from .statistics import ALL, Score, score_by_category
-
-__all__ = ["Report", "Row", "cell", "line", "markdown", "plain", "rows_of"]
 
 
 class Row(msgspec.Struct, frozen=True):

@@ -1,7 +1,7 @@
 """The run: asks every case in every setting that is not finished yet, several at a time, and keeps what comes.
 
 A case that goes wrong is told in its record and ends nothing. Only where not one of the first cases is answered at all,
-the run gives up. Above: the command line. Below: `client`, `journal`, the suites.
+the run gives up.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ from typing import TypeAlias
 import msgspec
 
 from ..client import AsyncClient
-from ..core.model import JSONValue, Message, TextPart, ToolCall, ToolResult, Usage
-from ..core.turns.trace import TracedReply
+from ..core.types import JSONValue, Message, TextPart, ToolCall, ToolResult, Usage
+from ..engine.turn.trace import TracedReply
 from ..errors import ModelError, ToolspeakError, UpstreamError
 from .cases import Answer, Case, Judgement, Suite
 from .journal import Journal, Record, Setting
-
-__all__ = ["GIVE_UP_AFTER", "Run", "Work"]
 
 #: Settings, each with the cases that it is asked.
 Work: TypeAlias = Sequence[tuple[Setting, Sequence[Case]]]

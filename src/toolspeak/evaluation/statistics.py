@@ -1,6 +1,6 @@
 """From finished cases to numbers: how many are right, how sure that is, and what it cost.
 
-Pure. Above: `report`, `chart`. Below: `journal`, which holds the records.
+Pure.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from math import sqrt
 import msgspec
 
 from .journal import Record
-
-__all__ = ["ALL", "Score", "score", "score_by_category", "wilson"]
 
 #: The category that stands for all of them.
 ALL = "all"

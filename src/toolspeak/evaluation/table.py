@@ -1,7 +1,6 @@
 """Settings side by side: a table with a row for each and a column for each category, from all that is kept.
 
-Where `report` shows what one command has measured, this puts together what several have. Pure. Above: the command
-line. Below: `journal`, `statistics`.
+Where `report` shows what one command has measured, this puts together what several have. Pure.
 """
 
 from __future__ import annotations
@@ -11,8 +10,6 @@ from collections.abc import Iterable, Sequence
 from .journal import Record, Setting
 from .report import cell, line
 from .statistics import Score, score
-
-__all__ = ["compared"]
 
 _EMPTY = "not asked"
 

@@ -1,5 +1,5 @@
 """The proxy: five faces over one engine, as a plain ASGI application.
 
 `app` holds the routes, `exchange` answers one model request, `faces` are the protocols that clients speak,
-`gateway` finds the upstream of a model. Above: the command line. Below: `turn_maker`, the codecs, the upstreams.
+`gateway` finds the upstream of a model.
 """

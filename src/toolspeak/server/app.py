@@ -1,7 +1,6 @@
 """The ASGI application: guard, routes, and what happens when the server starts and ends.
 
-Plain ASGI on the hot path: a model request goes from here straight to its `Exchange`. Above: `run` and whoever
-embeds the server. Below: `routes`, `exchange`, `pages`, `guard`.
+Plain ASGI on the hot path: a model request goes from here straight to its `Exchange`.
 """
 
 from __future__ import annotations
@@ -14,29 +13,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..config import Secret
-from ..core.model import JSONObject, JSONValue
+from ..core.types import JSONObject, JSONValue
 from ..errors import ToolspeakError, UsageError
-from .again import Repeats
+from .access.auth import Caller
+from .access.limits import Limits
+from .access.origin_guard import Guard
 from .asgi import Headers, Receive, Scope, Send, error_headers, header, respond
-from .auth import Caller
-from .exchange import KEEP_ALIVE_SECONDS, Exchange
-from .faces import face
-from .gateway import Gateway
-from .guard import Guard
-from .limits import Limits
-from .neighbours import Neighbours
-from .operation import PAGES, Ending, Operation
+from .observe.request_context import CURRENT, GONE, Trip
+from .process.lifecycle import PAGES, Ending, Operation
+from .process.worker_rpc import Neighbours
+from .proxy.client_protocols import face
+from .proxy.exchange import KEEP_ALIVE_SECONDS, Exchange
+from .proxy.idempotency import Repeats
+from .proxy.upstream_router import Gateway
 from .recording.entries import entry_of
+from .recording.minute_series import Series
 from .recording.recorder import Recorder
-from .recording.series import Series
 from .routes import Route, find
-from .trips import CURRENT, GONE, Trip
 
 if TYPE_CHECKING:
-    from .page_api import PageApi
-    from .pages import Pages
-
-__all__ = ["App"]
+    from .web.api import PageApi
+    from .web.pages import Pages
 
 #: The shape of an error on a path that belongs to no protocol.
 _NO_FACE = "openai_chat"
@@ -94,14 +91,14 @@ class App:
     @cached_property
     def _pages(self) -> Pages:
         """What answers whatever is no model request. Imported here: many servers are never asked for it."""
-        from .pages import Pages
+        from .web.pages import Pages
 
         return Pages(lambda: self._gateway, self._page_api(), self._guard.access)
 
     def _page_api(self) -> PageApi:
         if self._api is None:
-            from .page_api import PageApi
-            from .page_requests import alone
+            from .web.api import PageApi
+            from .web.requests import alone
 
             others = self._neighbours.ask if self._neighbours is not None else alone
             self._api = PageApi(lambda: self._gateway, self._recorder, self._series, self._secrets, self._store, others)

@@ -1,7 +1,4 @@
-"""The little of ASGI that the hot path needs: types, reading a body, answering at once.
-
-Above: everything in `server`. Below: `errors`.
-"""
+"""The little of ASGI that the hot path needs: types, reading a body, answering at once."""
 
 from __future__ import annotations
 
@@ -10,20 +7,6 @@ from math import ceil
 from typing import Any, TypeAlias
 
 from ..errors import ToolspeakError, UsageError
-
-__all__ = [
-    "MAX_BODY",
-    "BodyTooLarge",
-    "ClientGone",
-    "Headers",
-    "Receive",
-    "Scope",
-    "Send",
-    "error_headers",
-    "header",
-    "read_body",
-    "respond",
-]
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -2,7 +2,7 @@
 
 With and without the `/v1` that users set or forget. Gemini's paths carry the model and the action, so they are
 told by their shape. A path is found as it is written or not at all: no slash is added, folded or taken away. Each
-route says what it demands of its caller. Above: `app`, `guard`. Below: nothing.
+route says what it demands of its caller.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from ..core.model import JSONValue
-from .auth import Level
-
-__all__ = ["Route", "every", "find", "for_caller", "methods_of", "shown"]
+from ..core.types import JSONValue
+from .access.auth import Level
 
 
 class Route(msgspec.Struct, frozen=True):

@@ -1,7 +1,7 @@
 """Where conversations are kept: SQLite by default, PostgreSQL by URL. The only part of toolspeak that knows SQL.
 
 `open_store` gives a `Store`; its `journal` is what an agent writes into. Everything heavy is imported when it is
-asked for. Above: the agent, the server, the command line. Below: `core.record`, the seams `journal` and `state`.
+asked for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Looks through a store: is the file whole, can every session be understood, what did a crash leave behind.
 
-Reads only, unless it is told to repair; then it does what opening each session would do. Above: the command line.
-Below: `ledger`, `sessions`.
+Reads only, unless it is told to repair; then it does what opening each session would do.
 """
 
 from __future__ import annotations
@@ -10,12 +9,11 @@ import msgspec
 import sqlalchemy as sa
 
 from ..errors import ToolspeakError
-from . import leases, ledger
+from . import leases
+from . import session_rows as ledger
 from .leases import Place
 from .schema import HEAD, entries, sessions
 from .sessions import Store
-
-__all__ = ["Finding", "Report", "check"]
 
 #: Findings about the file itself; one that is broken has thousands.
 _MOST_FINDINGS = 20

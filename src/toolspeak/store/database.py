@@ -2,8 +2,7 @@
 
 `read` and `write` block; `reading` and `writing` do the same in one of a few threads, for coroutines. What passes by
 itself (a lock, a server that restarts) is tried again for a bounded time, so what is asked must bear being asked
-twice: a commit whose answer was lost has happened. SQLite has one writer at a time, here and by its own lock. Above:
-all other modules of the store. Below: `engines`, `migrate`, `faults`.
+twice: a commit whose answer was lost has happened. SQLite has one writer at a time, here and by its own lock.
 """
 
 from __future__ import annotations
@@ -22,11 +21,9 @@ import sqlalchemy as sa
 from sqlalchemy import exc
 
 from ..errors import NoStoreError, StoreError
-from .engines import MISSING, made
-from .faults import REFUSED_VALUES, passes, refused, translated
+from .db_engines import MISSING, made
+from .db_errors import REFUSED_VALUES, passes, refused, translated
 from .migrate import is_current, is_there, migrate
-
-__all__ = ["Database"]
 
 #: Threads that speak with one database: more would only wait, for SQLite's writer or for connections.
 _THREADS = 4

@@ -1,8 +1,7 @@
 """Who holds a lease, told so that others can see whether it still lives.
 
 A process that was killed on this machine gives its session back at once: its number and its start say that it is gone.
-Where that cannot be told (another machine, another system), the lease has to end by itself. Above: `leases`. Below:
-the system.
+Where that cannot be told (another machine, another system), the lease has to end by itself.
 """
 
 from __future__ import annotations
@@ -13,8 +12,6 @@ import secrets
 import socket
 from functools import cache
 from pathlib import Path
-
-__all__ = ["is_gone", "name", "token"]
 
 _PROC = Path("/proc")
 

@@ -1,8 +1,7 @@
 """The journal of one session over a database: each step committed before the agent goes on.
 
 Holds the session's lease, renews it while it lives, and counts what it writes, so that a commit whose answer was lost
-is not done again. Streamed text is written each second or every 4 KB. Above: the agent, by the seam
-`toolspeak.journal`. Below: `ledger`, `leases`, `database`.
+is not done again. Streamed text is written each second or every 4 KB.
 """
 
 from __future__ import annotations
@@ -14,13 +13,12 @@ from functools import partial
 
 import sqlalchemy as sa
 
-from ..core.model import Message, ToolResult
-from ..core.record import Answer, Entry, Round, repaired
+from ..core.types import Message, ToolResult
+from ..engine.rounds.transcript import Answer, Entry, Round, repaired
 from ..errors import SessionBusyError, StoreError, UsageError
-from . import leases, ledger
+from . import leases
+from . import session_rows as ledger
 from .database import Database
-
-__all__ = ["FLUSH_BYTES", "FLUSH_SECONDS", "SqlJournal"]
 
 #: Streamed text is written when there is so much of it, or when so much time has passed: a crash loses no more.
 FLUSH_BYTES = 4096

@@ -2,7 +2,7 @@
 
 Times are the database's, so that writers on several machines agree. Each write first moves the lease on, in the same
 transaction; who has lost it cannot commit any more, whatever its own clock says. The count in it tells whether a
-commit whose answer was lost has happened. Above: `journal`, `sessions`. Below: `schema`, `holders`.
+commit whose answer was lost has happened.
 """
 
 from __future__ import annotations
@@ -16,21 +16,6 @@ from ..errors import NoSessionError, SessionBusyError
 from . import holders
 from .schema import leases, now, sessions
 from .upsert import upsert
-
-__all__ = [
-    "LEASE_SECONDS",
-    "Lease",
-    "Place",
-    "busy",
-    "held",
-    "is_over",
-    "let_go",
-    "move_on",
-    "new_lease",
-    "release",
-    "renew",
-    "take",
-]
 
 #: How long a session stays with a writer that says nothing: long enough for a stall, short enough to wait for.
 LEASE_SECONDS = 30.0

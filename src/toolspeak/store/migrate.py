@@ -1,7 +1,7 @@
 """Brings a database to the tables that this version knows: forward only, in one transaction, once.
 
 Alembic is imported only where there is something to do. The revisions lie in the package, beside this module, and no
-file of settings is needed. Above: `database`. Below: `schema`, Alembic.
+file of settings is needed.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ import sqlalchemy as sa
 
 from ..errors import ConfigError
 from .schema import HEAD, VERSION_TABLE
-
-__all__ = ["LOCK", "is_current", "is_there", "migrate"]
 
 #: All processes that migrate one PostgreSQL database wait for each other here. Any number that others do not use.
 LOCK = 0x746F6F6C

@@ -1,7 +1,6 @@
 """Requests of a server that are kept beyond its memory: one JSON text each, for a bounded time.
 
-What is written here has passed the filter that takes keys out. Above: `server.recording.keeping`, the command line.
-Below: `database`, the table `recordings`.
+What is written here has passed the filter that takes keys out.
 """
 
 from __future__ import annotations
@@ -10,14 +9,12 @@ from collections.abc import Iterable
 
 import sqlalchemy as sa
 
-from ..core.model import JSONValue
+from ..core.types import JSONValue
 from ..errors import UsageError
 from .database import Database
 from .rows import dump, escaped, value_of
 from .schema import now, recordings
 from .upsert import insert_new
-
-__all__ = ["Recordings"]
 
 #: Seconds that a recording is kept: long enough to look at last week's question.
 KEPT = 14 * 24 * 3600.0

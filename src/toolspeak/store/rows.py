@@ -1,7 +1,6 @@
 """Values of `core` as the JSON text of a column, and back.
 
 Text that no database takes (zero characters, half surrogate pairs) is escaped, as JSON allows, so nothing is lost.
-Above: `ledger`, `transfer`, the state. Below: `core.model`, `core.record`.
 """
 
 from __future__ import annotations
@@ -11,10 +10,8 @@ from typing import TypeVar
 
 import msgspec
 
-from ..core.model import JSONValue
+from ..core.types import JSONValue
 from ..errors import StoreDamagedError, UsageError
-
-__all__ = ["Unreadable", "dump", "escaped", "load", "unescaped", "value_of"]
 
 T = TypeVar("T")
 

@@ -2,8 +2,7 @@
 
 Everything that belongs to somebody has its owner in its key, so that no query can find another's. Values are plain
 JSON in text columns: nothing is revived from them but the values of `core`. The tables are made by `migrations`, which
-must not import this module: what they did once stays as it was. Above: all other modules of the store. Below:
-SQLAlchemy.
+must not import this module: what they did once stays as it was.
 """
 
 from __future__ import annotations
@@ -17,21 +16,6 @@ from sqlalchemy.types import TypeEngine
 
 if TYPE_CHECKING:
     from sqlalchemy.sql.compiler import SQLCompiler
-
-__all__ = [
-    "HEAD",
-    "VERSION_TABLE",
-    "calls",
-    "entries",
-    "leases",
-    "metadata",
-    "now",
-    "pieces",
-    "recordings",
-    "rounds",
-    "sessions",
-    "state",
-]
 
 #: The newest revision under `migrations/versions`.
 HEAD = "0001"

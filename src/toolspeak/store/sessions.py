@@ -1,7 +1,6 @@
 """The store: the sessions of one owner in a database, opened for writing, listed, searched, read, removed.
 
-A `Store` speaks for one owner and can name no other, so nobody finds another's sessions. Above: the agent, the page,
-the command line. Below: `journal`, `ledger`, `leases`, `database`.
+A `Store` speaks for one owner and can name no other, so nobody finds another's sessions.
 """
 
 from __future__ import annotations
@@ -14,10 +13,11 @@ from typing import Any, Final, Self
 import msgspec
 import sqlalchemy as sa
 
-from ..core.model import JSONObject, is_object
-from ..core.record import Entry
+from ..core.types import JSONObject, is_object
+from ..engine.rounds.transcript import Entry
 from ..errors import NoSessionError, UsageError
-from . import leases, ledger
+from . import leases
+from . import session_rows as ledger
 from .database import Database
 from .journal import SqlJournal
 from .leases import Place
@@ -25,8 +25,6 @@ from .rows import Unreadable, dump, escaped, value_of
 from .schema import calls, entries, now, pieces, rounds, sessions
 from .schema import leases as lease_table
 from .upsert import insert_new
-
-__all__ = ["LAST_TIME", "SessionInfo", "Store", "checked_id", "new_id"]
 
 #: Sessions that are listed unless more are asked for.
 _LISTED = 100

@@ -1,8 +1,7 @@
 """Sessions as lines of JSON, out of a store and into another: all that was said, nothing lost, one session at a time.
 
 The first line says what it is and its version. Then follows, for each session, a line about it and a line for each
-entry. Owners are not written: whoever reads the lines in owns what comes of them. Above: the command line. Below:
-`ledger`, `sessions`.
+entry. Owners are not written: whoever reads the lines in owns what comes of them.
 """
 
 from __future__ import annotations
@@ -15,17 +14,15 @@ from typing import Any, NamedTuple
 import msgspec
 import sqlalchemy as sa
 
-from ..core.model import MOST_TOKENS, JSONObject, JSONValue, Message, Usage, is_array, is_object
-from ..core.printable import printable
-from ..core.record import Answer, Entry
+from ..core.text import printable
+from ..core.types import MOST_TOKENS, JSONObject, JSONValue, Message, Usage, is_array, is_object
+from ..engine.rounds.transcript import Answer, Entry
 from ..errors import NoSessionError, UsageError
-from . import ledger
+from . import session_rows as ledger
 from .leases import Place
 from .rows import dump
 from .schema import sessions
 from .sessions import LAST_TIME, SessionInfo, Store, checked_id
-
-__all__ = ["FORMAT", "VERSION", "Imported", "export", "import_lines"]
 
 FORMAT = "toolspeak sessions"
 VERSION = 1

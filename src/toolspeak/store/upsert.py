@@ -1,7 +1,4 @@
-"""Insert a row, or change the one that is there: the one thing that SQLAlchemy says differently for each database.
-
-Above: `leases`, the state, `transfer`. Below: SQLAlchemy.
-"""
+"""Insert a row, or change the one that is there: the one thing that SQLAlchemy says differently for each database."""
 
 from __future__ import annotations
 
@@ -10,8 +7,6 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
-
-__all__ = ["insert_new", "upsert"]
 
 
 def _insert(connection: sa.Connection, table: sa.Table) -> postgresql.Insert | sqlite.Insert:

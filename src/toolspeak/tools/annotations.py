@@ -1,8 +1,7 @@
 """From annotations to JSON schema, and from JSON back to what the annotations name.
 
 msgspec knows plain types, literals, enums, collections, unions, dataclasses, typed dicts and structs; pydantic's
-models are asked themselves, if that package is there, and are never a reason to import it. Above: `functions`.
-Below: `errors`, `core.model`.
+models are asked themselves, if that package is there, and are never a reason to import it.
 """
 
 from __future__ import annotations
@@ -13,10 +12,8 @@ from typing import Annotated, Any, cast, get_args, get_origin
 
 import msgspec
 
-from ..core.model import JSONObject, JSONValue
+from ..core.types import JSONObject, JSONValue
 from ..errors import UsageError
-
-__all__ = ["converted", "described", "plain", "schemas_of"]
 
 #: Where the parts of a schema that are used by name stand.
 _REFERENCE = "#/$defs/{name}"

@@ -3,7 +3,7 @@
 A decision is a value that says why. A call of a tool with side effects that was made while untrusted content was
 before the model is put to the person each time: no rule and no memory covers it. `yes` answers in the person's place,
 and only for what runs in a sandbox. What a person said counts in the session of the call that was asked about, however
-many sessions are under way at once. Above: `shell`, `wrappers`, the agent. Below: `patterns`, `threads`.
+many sessions are under way at once.
 """
 
 from __future__ import annotations
@@ -16,12 +16,10 @@ from typing import Literal, TypeAlias, cast
 
 import msgspec
 
-from ..core.model import JSONObject, Tool
+from ..core.types import JSONObject, Tool
+from .approval_patterns import Pattern, patterns
 from .base import CallContext
-from .patterns import Pattern, patterns
 from .threads import in_thread
-
-__all__ = ["Answer", "Approval", "Ask", "Decision", "Question"]
 
 #: Yes for this call; for this very call whenever it is made in this session; for every call of this tool; no.
 Answer: TypeAlias = Literal["once", "call", "tool", "deny"]

@@ -1,7 +1,7 @@
 """What it takes to be run by an agent: a definition for the model, and a coroutine.
 
 Every kind of tool (function, shell, files, MCP) and every wrapper (filter, prefix, approve, timeout, truncate) is
-an `Executable`. Above: all other modules of `tools`, the agent. Below: `core.model`.
+an `Executable`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from ..core.model import JSONObject, Media, Opaque, Tool
-
-__all__ = ["CallContext", "Executable", "ToolOutput", "call_key"]
+from ..core.types import JSONObject, Media, Opaque, Tool
 
 
 def _nowhere(_: str) -> None:

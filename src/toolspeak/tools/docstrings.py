@@ -1,7 +1,6 @@
 """What a function's docstring tells a model: what it does, and what each parameter means.
 
-Google, NumPy and reST sections are read line by line, in one pass; anything else is part of the description. Above:
-`functions`. Below: nothing of toolspeak.
+Google, NumPy and reST sections are read line by line, in one pass; anything else is part of the description.
 """
 
 from __future__ import annotations
@@ -10,8 +9,6 @@ import re
 from inspect import cleandoc
 
 import msgspec
-
-__all__ = ["Documentation", "documentation"]
 
 #: Sections of Google's and NumPy's style that say nothing to a model, besides those that name parameters.
 _PARAMETERS = frozenset({"args", "arguments", "parameters", "params", "other parameters", "keyword args"})

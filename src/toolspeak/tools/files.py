@@ -1,7 +1,6 @@
 """File tools: read, write, edit, list and search, confined to a work directory.
 
-Each is a plain function over `Confined`, made a tool like any other; errors are written for the model. Above: the
-agent, the command line. Below: `confined`, `functions`, `sandbox` (for what may be a work directory).
+Each is a plain function over `Confined`, made a tool like any other; errors are written for the model.
 """
 
 from __future__ import annotations
@@ -16,13 +15,11 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from ..errors import ToolError
+from .approval_patterns import matches
 from .base import Executable
-from .confined import Confined, Place, shown
+from .confined_paths import Confined, Place, shown
 from .functions import tool
-from .patterns import matches
 from .sandbox import own_folders, work_folder
-
-__all__ = ["file_tools"]
 
 #: Bytes of one file that are read, written or searched: the largest sources people keep are below.
 _MOST_BYTES = 8 * 1024 * 1024

@@ -1,15 +1,10 @@
-"""`final_output`: the tool by which a model says that it is done, and what its answer is.
-
-Above: the agent, which stops after it. Below: `base`.
-"""
+"""`final_output`: the tool by which a model says that it is done, and what its answer is."""
 
 from __future__ import annotations
 
-from ..core.model import JSONObject, JSONValue, Tool
+from ..core.types import JSONObject, JSONValue, Tool
 from ..errors import ToolError
 from .base import CallContext, ToolOutput
-
-__all__ = ["FinalOutput"]
 
 _PARAMETERS: JSONValue = {
     "type": "object",

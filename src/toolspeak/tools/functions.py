@@ -1,8 +1,7 @@
 """A plain Python function as a tool: `@tool`.
 
 Its name, annotations and docstring become what the model is told; the arguments that the model gives become what the
-annotations name; what the function returns becomes text. Above: the agent, users. Below: `base`, `annotations`,
-`docstrings`, `threads`.
+annotations name; what the function returns becomes text.
 """
 
 from __future__ import annotations
@@ -16,14 +15,12 @@ from typing import Any, Generic, ParamSpec, TypeVar, cast, get_type_hints, overl
 
 import msgspec
 
-from ..core.model import JSONObject, JSONValue, Media, Tool
+from ..core.types import JSONObject, JSONValue, Media, Tool
 from ..errors import ToolError, ToolTimeout, UsageError
 from .annotations import converted, described, plain, schemas_of
 from .base import CallContext, ToolOutput
 from .docstrings import documentation
 from .threads import in_thread, threadsafe
-
-__all__ = ["FunctionTool", "output_of", "tool"]
 
 P = ParamSpec("P")
 R = TypeVar("R")

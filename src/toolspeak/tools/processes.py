@@ -1,7 +1,7 @@
 """Runs one command to its end, with everything it starts, and reads no more of its output than fits.
 
 Everything happens in the calling thread: reading, counting processes and memory, the deadline, the end. Nothing
-depends on the event loop being quick. Above: `shell`. Below: `guards`. Nothing here knows of sandboxes.
+depends on the event loop being quick. Nothing here knows of sandboxes.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from .guards import WAITING, Guard, go_ahead, waiting
-
-__all__ = ["Ended", "Limits", "Outcome", "Stop", "limited", "run_process"]
+from .orphan_killer import WAITING, Guard, go_ahead, waiting
 
 #: Why a command was ended before it was done.
 Ended: TypeAlias = Literal["", "timeout", "cancelled", "processes", "memory", "output"]

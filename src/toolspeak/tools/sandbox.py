@@ -1,7 +1,6 @@
 """What a sandboxed command can see and reach: bubblewrap's arguments, and whether it works here.
 
-Inside: the system read-only, one writable folder, a fresh /tmp, its own processes, no network, no home, no secrets.
-Above: `shell`. Below: `seccomp`, `errors`. The limits on what a command uses are `processes`'s.
+Inside: the system read-only, one writable folder, a fresh /tmp, its own processes, no network, no home, no secrets. The limits on what a command uses are `processes`'s.
 """
 
 from __future__ import annotations
@@ -21,8 +20,6 @@ import msgspec
 
 from ..errors import UsageError
 from .seccomp import filter_for
-
-__all__ = ["Inside", "Sandbox", "counts_apart", "environment", "own_folders", "work_folder"]
 
 #: The system. Shown where it is; a link stays a link.
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")

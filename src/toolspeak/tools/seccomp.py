@@ -2,8 +2,7 @@
 
 Left out are calls that reach what namespaces do not part (keys, kernel programs, modules, the clock), that make new
 namespaces or mounts, that leave files behind which run as their owner, and sockets of kinds that a network namespace
-does not part (those to the machine's host among them). Ordinary programs do not notice. Above:
-`sandbox`. Below: nothing of toolspeak. Numbers are those of Linux, for the machines named here; elsewhere there is no
+does not part (those to the machine's host among them). Ordinary programs do not notice. Numbers are those of Linux, for the machines named here; elsewhere there is no
 filter.
 """
 
@@ -11,8 +10,6 @@ from __future__ import annotations
 
 import struct
 from typing import NamedTuple
-
-__all__ = ["filter_for"]
 
 _ERRNO = 0x0005_0000
 _ALLOW = 0x7FFF_0000

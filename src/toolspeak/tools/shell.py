@@ -1,8 +1,7 @@
 """`shell`: the tool by which a model runs commands. In a sandbox, after approval, within limits.
 
 Where there is no sandbox, every command has to be allowed by a person or by a rule that a person wrote, and runs as a
-plain process with the same limits as far as the system enforces them. Above: the agent, the command line. Below:
-`sandbox`, `processes`, `approval`.
+plain process with the same limits as far as the system enforces them.
 """
 
 from __future__ import annotations
@@ -14,15 +13,13 @@ from contextlib import ExitStack
 
 import msgspec
 
-from ..core.model import JSONObject, Tool
+from ..core.types import JSONObject, Tool
 from ..errors import ToolDenied, ToolError, UsageError
 from .approval import Approval
 from .base import CallContext, ToolOutput
 from .processes import Ended, Limits, Outcome, Stop, limited, run_process
 from .sandbox import Inside, Sandbox, counts_apart, environment, work_folder
 from .threads import in_thread, threadsafe
-
-__all__ = ["Shell"]
 
 #: What a plain process learns besides; a sandbox has its own.
 _PLAIN = ("HOME", "PATH", "SHELL", "TMPDIR")

@@ -1,7 +1,7 @@
 """Blocking work in a thread of its own, awaited.
 
 Not in the shared pool of the event loop: a tool that hangs would fill the pool for everybody, and a loop that ends
-waits for its pool. Above: `functions`, `files`, `approval`, `sandbox`. Below: nothing of toolspeak.
+waits for its pool.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from contextvars import copy_context
 from typing import TypeVar
-
-__all__ = ["in_thread", "threadsafe"]
 
 T = TypeVar("T")
 

@@ -1,7 +1,6 @@
 """Tools around tools: under another name, after approval, within a time, with output that fits.
 
-Each is an `Executable` over an `Executable`, so that they can be put together in any order. Above: the agent, the
-command line, the server's own loop. Below: `base`, `approval`, `patterns`.
+Each is an `Executable` over an `Executable`, so that they can be put together in any order.
 """
 
 from __future__ import annotations
@@ -13,25 +12,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from ..core.model import JSONObject, JSONValue, Tool
+from ..core.types import JSONObject, JSONValue, Tool
 from ..errors import ToolDenied, ToolError, ToolTimeout, UsageError
 from .approval import Approval
+from .approval_patterns import matches
 from .base import CallContext, Executable, ToolOutput
-from .patterns import matches
-
-__all__ = [
-    "MOST_OUTPUT",
-    "Approved",
-    "Prefixed",
-    "ReadMore",
-    "Remainders",
-    "TimeLimited",
-    "Truncated",
-    "cut_short",
-    "is_sandboxed",
-    "is_untrusted",
-    "only",
-]
 
 #: Characters of a result that reach the model at once.
 MOST_OUTPUT = 4096

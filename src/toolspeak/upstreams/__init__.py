@@ -2,6 +2,5 @@
 
 `scripted` plays prepared turns, `function` asks a Python function, `http` asks a service, `httpx2` does so through a
 proxy or over HTTP/2, `embedded` is the room of the model that runs here, and `fallback` asks one after the other.
-`guard` checks addresses that came with a request. Above: the client, the probe, the server. Below: the protocols and
-the events. Import from the modules: each pulls in only what it needs itself.
+`guard` checks addresses that came with a request. Import from the modules: each pulls in only what it needs itself.
 """

@@ -1,8 +1,4 @@
-"""The table of protocols that an upstream may speak, by name: one row each.
-
-Above: `http`, which sends and receives, `scripted`, which plays captures, and `function`. Below: the codecs under
-`protocols`, each imported when it is first needed.
-"""
+"""The table of protocols that an upstream may speak, by name: one row each."""
 
 from __future__ import annotations
 
@@ -13,11 +9,9 @@ from typing import Protocol
 import msgspec
 
 from ..core.events import Event, Failure
-from ..core.model import Note, Request
+from ..core.types import Note, Request
 from ..errors import ConfigError
-from .address import Address, address, ends_with_version, without_ending
-
-__all__ = ["Codec", "Decoder", "codec", "place_of"]
+from .http.address import Address, address, ends_with_version, without_ending
 
 
 class Decoder(Protocol):

@@ -1,6 +1,4 @@
-"""Several upstreams for one model: the next is asked where one fails before anything has flowed.
-
-Above: the client, by the seam. Below: any upstreams. After the first event nothing is asked again: what has been given
+"""Several upstreams for one model: the next is asked where one fails before anything has flowed. After the first event nothing is asked again: what has been given
 cannot be taken back.
 """
 
@@ -12,11 +10,9 @@ from contextlib import aclosing
 from msgspec.structs import replace
 
 from ..core.events import Event, Noted
-from ..core.model import Note, Request
+from ..core.types import Note, Request
 from ..errors import UpstreamError, UsageError
-from .seam import Batches, Upstream, shorten
-
-__all__ = ["Fallback"]
+from .base import Batches, Upstream, shorten
 
 #: Statuses that are about the request itself: somebody else would say the same, and whoever asked can learn from it.
 _ABOUT_THE_REQUEST = frozenset({400, 413, 422})

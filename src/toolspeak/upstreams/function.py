@@ -1,8 +1,7 @@
 """A Python function as a model.
 
 `messages -> text`, also as an `async` function, a generator or an asynchronous generator of pieces of text.
-A function that may block runs in a thread of its own, so that it blocks nobody else. Above: the client. Below:
-the seam, and `threads`. What the function raises becomes an `UpstreamError` whose cause it is.
+A function that may block runs in a thread of its own, so that it blocks nobody else. What the function raises becomes an `UpstreamError` whose cause it is.
 """
 
 from __future__ import annotations
@@ -16,13 +15,11 @@ from typing import TypeAlias
 import msgspec
 
 from ..core.events import Event, TextDelta
-from ..core.model import JSONObject, JSONValue, Request
+from ..core.types import JSONObject, JSONValue, Request
 from ..errors import UpstreamError, UpstreamTimeout, UsageError
+from .base import Batches, Ending, settled, shorten
 from .codecs import codec
-from .seam import Batches, Ending, settled, shorten
 from .threads import drained
-
-__all__ = ["FunctionUpstream", "ModelFunction", "Piece", "openai_messages"]
 
 #: What a function may give: text, or events where it knows more than text (calls of its own, reasoning, usage).
 Piece: TypeAlias = str | Event

@@ -1,8 +1,7 @@
 """A model that plays prepared turns: the test double for everything that asks an upstream.
 
 No network, no clock, no chance: the same script gives the same batches. Part of the public API, so that
-programs built on toolspeak can be tested the way toolspeak is. Above: tests, examples, the replay of recorded
-answers. Below: the seam, and a protocol's decoder where a turn is a capture of the wire.
+programs built on toolspeak can be tested the way toolspeak is.
 """
 
 from __future__ import annotations
@@ -24,12 +23,10 @@ from ..core.events import (
     ReasoningDelta,
     TextDelta,
 )
-from ..core.model import Request, ToolCall, Usage
+from ..core.types import Request, ToolCall, Usage
 from ..errors import UsageError
+from .base import Batches, Ending, settled
 from .codecs import codec
-from .seam import Batches, Ending, settled
-
-__all__ = ["USAGE", "Chunk", "Randomly", "Script", "Scripted", "Turn", "calls"]
 
 #: What a turn costs unless it says otherwise: round numbers, easy to see in a sum.
 USAGE = Usage(input_tokens=10, output_tokens=5)

@@ -1,7 +1,7 @@
 """A blocking iteration as an asynchronous one, in a thread of its own.
 
 Not in the shared pool of the event loop: a model may take minutes, a few of them would fill the pool for
-everybody, and a loop that ends waits for its pool. Above: `function`. Below: nothing of toolspeak.
+everybody, and a loop that ends waits for its pool.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextvars import copy_context
 from typing import Generic, TypeVar
-
-__all__ = ["MOST_WAITING", "drained"]
 
 #: Items that may wait to be taken; the thread then waits as well, so that a fast source does not fill memory.
 MOST_WAITING = 64

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from toolspeak import locks
+from toolspeak import file_locks as locks
 from toolspeak.upstreams.embedded.hub import HubName, kept, named, obtain, runs_here
 from toolspeak.upstreams.embedded.weights import Follower, WeightsError
 

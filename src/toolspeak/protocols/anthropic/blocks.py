@@ -1,8 +1,7 @@
 """What an upstream's events and answers look like on the wire, as far as they are read, and what their words mean.
 
 The structs name only what is used, so that one decode skips the rest; leaves take any JSON, for servers differ in
-them. The same tables serve both directions: finish reasons, usage, errors. Above: `anthropic.reply`,
-`anthropic.face`. Below: `common`, `core.events`.
+them. The same tables serve both directions: finish reasons, usage, errors.
 """
 
 from __future__ import annotations
@@ -10,29 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from ...core.events import Failure, FinishReason
-from ...core.model import JSONObject, JSONValue, Opaque, Usage, is_object
-from ..common import count, failure_from, without
-
-__all__ = [
-    "CITATIONS",
-    "STOP",
-    "THINKING",
-    "USAGE",
-    "USE",
-    "WireDelta",
-    "WireEvent",
-    "block_kind",
-    "block_type",
-    "decode_event",
-    "error_failure",
-    "error_type",
-    "finish_from",
-    "is_block",
-    "stop_fields",
-    "usage_from",
-    "usage_rest",
-    "usage_to_wire",
-]
+from ...core.types import JSONObject, JSONValue, Opaque, Usage, is_object
+from ..shared.fields import count, failure_from, without
 
 
 class WireDelta(msgspec.Struct, gc=False):

@@ -1,7 +1,7 @@
 """The content of a whole message, as our own face writes it: from the events of its turn, or from its reply alone.
 
 Events tell in which order the blocks came, and a client that sends them back must send them in that order: the service
-refuses thinking that was moved. A reply alone has no order. Above: `anthropic.face`. Below: `anthropic.blocks`.
+refuses thinking that was moved. A reply alone has no order.
 """
 
 from __future__ import annotations
@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ...core.events import CallStart, Event, OpaqueSeen, ReasoningDelta, Reply, TextDelta
-from ...core.model import JSONObject, Opaque, ToolCall, is_array, is_object
-from ..common import without
+from ...core.types import JSONObject, Opaque, ToolCall, is_array, is_object
+from ..shared.fields import without
 from .blocks import CITATIONS, THINKING, USE, is_block
-
-__all__ = ["content_of", "new_id", "tool_use", "usual_content"]
 
 
 def new_id(message: str, number: int) -> str:

@@ -1,18 +1,16 @@
 """How many tokens a request takes, roughly: a stream begins with that number, before any upstream has told it.
 
 It costs a streamed answer some microseconds, so only a sample is looked at and the rest goes by its length. The end of
-the stream tells what was counted. Above: `anthropic.face`. Below: `core.tokens`, the values of `core.model`.
+the stream tells what was counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...core.model import Message, Request, TextPart, Tool
 from ...core.tokens import estimate_tokens
-from ..common import to_wire
-
-__all__ = ["estimated_input"]
+from ...core.types import Message, Request, TextPart, Tool
+from ..shared.fields import to_wire
 
 #: Characters that are looked at.
 _SAMPLE = 512

@@ -3,7 +3,6 @@
 A `system` prompt is a message before all others; a system message that stands among the others is marked in its
 `extra`. A user's message that holds nothing but results has the role `tool`. Thinking stands twice in a message: its
 text in `reasoning`, its block, with the signature that alone makes it worth sending back, among the parts.
-Above: `anthropic.request`. Below: `anthropic.parts`.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from ...core.model import (
+from ...core.types import (
     JSONObject,
     JSONValue,
     Media,
@@ -26,11 +25,9 @@ from ...core.model import (
     is_object,
 )
 from ...errors import UsageError
-from ..common import array_field, bool_field, object_field, text_field, without
+from ..shared.fields import array_field, bool_field, object_field, text_field, without
 from .parts import decode_block, encode_part
 from .wire import INLINE, LAYOUT, MARKS, ORDER, USES, Sending
-
-__all__ = ["decode_messages", "decode_system", "encode_messages"]
 
 _ROLES = ("user", "assistant", "system")
 #: Results, parts, calls: the order in which the blocks of a message usually stand.

@@ -1,8 +1,7 @@
 """The content blocks of a message: to parts and back.
 
 Pictures and documents that are given by data or by address are `Media`, texts are `TextPart`, everything else, as
-thinking with its signature or files that only the service knows, is carried as `Opaque`. Above:
-`anthropic.messages`. Below: `anthropic.blocks`, `anthropic.wire`, `common`.
+thinking with its signature or files that only the service knows, is carried as `Opaque`.
 """
 
 from __future__ import annotations
@@ -11,12 +10,10 @@ import base64
 import binascii
 from typing import Literal
 
-from ...core.model import JSONObject, JSONValue, Media, Opaque, Part, TextPart, is_object
-from ..common import is_fetchable, is_inline, object_field, text_field, without
+from ...core.types import JSONObject, JSONValue, Media, Opaque, Part, TextPart, is_object
+from ..shared.fields import is_fetchable, is_inline, object_field, text_field, without
 from .blocks import block_type
 from .wire import Sending
-
-__all__ = ["decode_block", "encode_part"]
 
 _KINDS: dict[str, Literal["image", "file"]] = {"image": "image", "document": "file"}
 _TYPES = {kind: name for name, kind in _KINDS.items()}

@@ -2,16 +2,17 @@
 
 `Options.extra` keeps every field without a common name, as `thinking`, `metadata`, `top_k` or `output_config` (less
 its `format`), and three words of ours: `tool_choice` and `output_config.format` (what these say besides) and
-`output_format` (the client used that older word). Above: `anthropic`. Below: `anthropic.messages`, `anthropic.tools`.
+`output_format` (the client used that older word).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...core.model import JSONObject, JSONValue, Note, Options, Request, ResponseFormat, is_array, is_object
+from ...core.types import JSONObject, JSONValue, Note, Options, Request, ResponseFormat, is_array, is_object
 from ...errors import UsageError
-from ..common import (
+from ..shared.dropped_fields import lost_fields, sendable_choice
+from ..shared.fields import (
     ROUTING_FIELDS,
     array_field,
     bool_field,
@@ -24,12 +25,9 @@ from ..common import (
     with_own,
     without,
 )
-from ..lost import lost_fields, sendable_choice
 from .messages import decode_messages, decode_system, encode_messages
 from .tools import decode_choice, decode_tools, encode_tools, is_own
 from .wire import CACHE_CONTROL, PROTOCOL, Sending
-
-__all__ = ["DEFAULT_MAX_TOKENS", "MAX_CACHE_MARKS", "decode_request", "encode_request", "needs_store", "request_notes"]
 
 #: The service insists on a limit; this much every model can write, and it holds a file of ordinary length.
 DEFAULT_MAX_TOKENS = 8192

@@ -2,7 +2,7 @@
 
 A tool without a type, or of type `custom`, is a function. Any other type is a tool that Anthropic defined, as
 `web_search_20250305`, `bash_20250124` or `computer_toolset_20260801`: its kind is that type, and it is carried as it
-is. Above: `anthropic.request`. Below: `anthropic.wire`, `common`.
+is.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ...core.model import JSONObject, JSONValue, Request, Tool, ToolChoice, is_array, is_object
+from ...core.types import JSONObject, JSONValue, Request, Tool, ToolChoice, is_array, is_object
 from ...errors import UsageError
-from ..common import array_field, bool_field, object_field, text_field, without
-from ..kept_tools import kept_tools
+from ..shared.fields import array_field, bool_field, object_field, text_field, without
+from ..shared.tools_cache import kept_tools
 from .wire import Sending
-
-__all__ = ["decode_choice", "decode_tools", "encode_tools", "is_own"]
 
 _KNOWN = ("name", "description", "input_schema")
 _MODES = {"auto": "auto", "any": "required", "none": "none", "tool": "named"}

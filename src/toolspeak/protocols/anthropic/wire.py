@@ -1,8 +1,7 @@
 """What all request modules of `anthropic` share: its name, the words it adds to `extra`, and what a request loses.
 
 `Sending` goes along while a request is encoded: it knows whose words the request speaks, keeps ids in the shape that
-the service wants, and collects a note for everything that could not be sent. Above: `anthropic.parts` and the rest.
-Below: `core.model`.
+the service wants, and collects a note for everything that could not be sent.
 """
 
 from __future__ import annotations
@@ -12,9 +11,7 @@ from collections.abc import Iterable, Mapping
 from copy import copy
 from typing import Final
 
-from ...core.model import BESIDE, JSONObject, Message, Note, is_object
-
-__all__ = ["CACHE_CONTROL", "INLINE", "LAYOUT", "MARKS", "ORDER", "PROTOCOL", "USES", "Sending"]
+from ...core.types import BESIDE, JSONObject, Message, Note, is_object
 
 PROTOCOL: Final = "anthropic"
 

@@ -1,15 +1,13 @@
 """Streams without `alt=sse`: one JSON array whose elements arrive one by one.
 
-Incremental, linear and bounded, as `framing` is. Above: `gemini.reply`. Below: `framing`.
+Incremental, linear and bounded, as `framing` is.
 """
 
 from __future__ import annotations
 
 import re
 
-from ..framing import MAX_EVENT, FrameError
-
-__all__ = ["ArrayDecoder"]
+from ..shared.framing import MAX_EVENT, FrameError
 
 #: What opens, closes or quotes in JSON; an escape is taken together with what it escapes.
 _MARKS = re.compile(rb'\\.|[\\"{}\[\]]', re.DOTALL).finditer

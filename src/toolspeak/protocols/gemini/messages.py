@@ -3,14 +3,14 @@
 Calls and results often have no ids here: they get some by name and order, which are not sent. Thinking stands twice
 in a message: its text in `reasoning`, its part, with the signature that alone makes it worth sending back, among the
 parts. `extra` keeps `order` (how parts, calls and results follow each other, if unusual) and `calls` (by position:
-what the part of a call says besides, such as its signature). Above: `gemini.request`. Below: `gemini.parts`, `atomic`.
+what the part of a call says besides, such as its signature).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...core.model import (
+from ...core.types import (
     JSONObject,
     JSONValue,
     Media,
@@ -25,12 +25,10 @@ from ...core.model import (
     is_object,
 )
 from ...errors import UsageError
-from ..atomic import Pairing, in_call_order, sent_id
-from ..common import array_field, object_field, read_arguments, speaks, text_field, to_wire, without
+from ..shared.fields import array_field, object_field, read_arguments, speaks, text_field, to_wire, without
+from ..shared.whole_calls import Pairing, in_call_order, sent_id
 from .parts import decode_media, decode_part, encode_parts, is_thought
 from .wire import PART, PROTOCOL, proto
-
-__all__ = ["CALLS", "ORDER", "decode_contents", "decode_system", "encode_contents"]
 
 _ROLES: dict[str, Role] = {"user": "user", "model": "assistant", "function": "user", "": "user"}
 _CALL, _RESULT = "functionCall", "functionResponse"

@@ -1,7 +1,7 @@
 """The parts of a content, but for calls and results, to the parts of a message and back.
 
 Bytes travel as base64, in either alphabet; here they are the standard one's. A part that is neither text nor media is
-carried as it is. Above: `gemini.messages`. Below: `gemini.wire` and the values of `core.model`.
+carried as it is.
 """
 
 from __future__ import annotations
@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from ...core.model import JSONObject, JSONValue, Media, Opaque, Part, TextPart, is_object
-from ..common import is_fetchable, is_inline, object_field, text_field, without
+from ...core.types import JSONObject, JSONValue, Media, Opaque, Part, TextPart, is_object
+from ..shared.fields import is_fetchable, is_inline, object_field, text_field, without
 from .wire import PART, proto
-
-__all__ = ["decode_media", "decode_part", "encode_parts", "is_sendable", "is_thought"]
 
 _INLINE, _FILE = "inlineData", "fileData"
 _BASE64 = ";base64,"

@@ -2,17 +2,17 @@
 
 The model and whether to stream stand in the path, not in the body: `decode_request` is told them, `path` tells them.
 `Options.extra` keeps every field without a common name: those of the body under their names, those of
-`generationConfig` and `toolConfig` in objects of these names. Above: `gemini`. Below: `gemini.messages`,
-`gemini.tools`.
+`generationConfig` and `toolConfig` in objects of these names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ...core.model import JSONObject, JSONValue, Note, Options, Request, ResponseFormat, is_object
+from ...core.types import JSONObject, JSONValue, Note, Options, Request, ResponseFormat, is_object
 from ...errors import UsageError
-from ..common import (
+from ..shared.dropped_fields import foreign_media, foreign_notes
+from ..shared.fields import (
     ROUTING_FIELDS,
     array_field,
     int_field,
@@ -24,14 +24,11 @@ from ..common import (
     with_own,
     without,
 )
-from ..lost import foreign_media, foreign_notes
 from .messages import decode_contents, decode_system, encode_contents
 from .parts import is_sendable
 from .schema import json_schema
 from .tools import TOOL_CONFIG, decode_choice, decode_tools, encode_choice, encode_tools, is_own
 from .wire import PROTOCOL, proto
-
-__all__ = ["decode_request", "encode_request", "path", "request_notes"]
 
 _CONFIG, _SYSTEM = "generationConfig", "systemInstruction"
 _KNOWN = ("model", "contents", "tools", TOOL_CONFIG, _SYSTEM, _CONFIG)

@@ -1,16 +1,14 @@
 """Schemas in Gemini's own form, a subset of OpenAPI 3.0's written as protocol buffers, to JSON schema.
 
 Only this way: a schema of ours is sent as it is, under the names that take JSON schema (`parametersJsonSchema`,
-`responseJsonSchema`), so nothing is lost. Above: `gemini.tools`. Below: `gemini.wire`.
+`responseJsonSchema`), so nothing is lost.
 """
 
 from __future__ import annotations
 
-from ...core.model import JSONObject, JSONValue, is_array, is_object
+from ...core.types import JSONObject, JSONValue, is_array, is_object
 from ...errors import UsageError
 from .wire import proto
-
-__all__ = ["json_schema"]
 
 #: No tool's arguments are nested deeper than this, and the model would not follow.
 _MAX_DEPTH = 64

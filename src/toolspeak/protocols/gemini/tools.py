@@ -2,20 +2,18 @@
 
 Functions are sent with `parametersJsonSchema`, which takes JSON schema as it is; a declaration that came with
 `parameters`, Gemini's own form, goes out as it came. Every other tool (googleSearch, codeExecution, urlContext, ...) is
-one of the upstream's own. Above: `gemini.request`. Below: `gemini.schema`.
+one of the upstream's own.
 """
 
 from __future__ import annotations
 
-from ...core.model import JSONObject, JSONValue, Request, Tool, ToolChoice, is_object
+from ...core.types import JSONObject, JSONValue, Request, Tool, ToolChoice, is_object
 from ...errors import UsageError
-from ..common import array_field, object_field, text_field, without
-from ..kept_tools import kept_tools
-from ..lost import FUNCTIONS, sendable_choice
+from ..shared.dropped_fields import FUNCTIONS, sendable_choice
+from ..shared.fields import array_field, object_field, text_field, without
+from ..shared.tools_cache import kept_tools
 from .schema import json_schema
 from .wire import PROTOCOL, proto
-
-__all__ = ["TOOL_CONFIG", "decode_choice", "decode_tools", "encode_choice", "encode_tools", "is_own"]
 
 TOOL_CONFIG = "toolConfig"
 _DECLARATIONS, _CONFIG, _ALLOWED = "functionDeclarations", "functionCallingConfig", "allowedFunctionNames"

@@ -1,7 +1,7 @@
 """The words of Gemini's API, and what they mean: names of fields, finish reasons, usage, errors.
 
 The wire is protocol buffers written as JSON, so a field may be spelled in camel or in snake case and null is absence.
-The same tables serve both directions. Above: every other module of `gemini`. Below: `common`, `core.events`.
+The same tables serve both directions.
 """
 
 from __future__ import annotations
@@ -12,28 +12,8 @@ from typing import Final
 import msgspec
 
 from ...core.events import Failure, FinishReason
-from ...core.model import JSONObject, JSONValue, Usage, is_array, is_object
-from ..common import count, failure_from
-
-__all__ = [
-    "CALL",
-    "CANDIDATE",
-    "CARRIED",
-    "PART",
-    "PROMPT",
-    "PROTOCOL",
-    "USAGE",
-    "error_failure",
-    "error_object",
-    "finish_from",
-    "finish_note",
-    "finish_word",
-    "proto",
-    "says_only_text",
-    "usage_from",
-    "usage_rest",
-    "usage_to_wire",
-]
+from ...core.types import JSONObject, JSONValue, Usage, is_array, is_object
+from ..shared.fields import count, failure_from
 
 PROTOCOL: Final = "gemini"
 

@@ -2,15 +2,16 @@
 
 Requests: `decode_request`, `encode_request`, `request_notes` (what could not be sent). Replies of an upstream:
 `ReplyDecoder`, `decode_error`. Replies to a client: `ReplyEncoder`, `encode_reply`, `encode_error`. What cannot be
-carried is listed in `LOSSES`. Above: `upstreams`, the server. Below: the modules `ollama_*`.
+carried is listed in `LOSSES`.
 """
 
 from __future__ import annotations
 
-from ..common import Loss
-from .face import ReplyEncoder, decode_error, encode_error, encode_reply
-from .reply import ReplyDecoder
-from .request import PROTOCOL, decode_request, encode_request, request_notes
+from ..shared.fields import Loss
+from .messages import PROTOCOL
+from .reply_decoder import ReplyDecoder
+from .reply_encoder import ReplyEncoder, decode_error, encode_error, encode_reply
+from .request import decode_request, encode_request, request_notes
 
 __all__ = [
     "LOSSES",

@@ -2,7 +2,7 @@
 
 A prompt is a chat of one message, so requests go through the codec of the chat, and only the words that differ are
 read and written here. `context`, which a client hands back to go on, holds the conversation itself: nobody behind the
-engine has the numbers that Ollama would put there. Above: the server. Below: `ollama.request`, `ollama.face`.
+engine has the numbers that Ollama would put there.
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ from typing import Final, Literal
 import msgspec
 
 from ...core.events import CallArgs, CallEnd, CallStart, Event, FinishReason, OpaqueSeen, Reply, TextDelta
-from ...core.model import JSONObject, JSONValue, Note, Request, is_array
+from ...core.types import JSONObject, JSONValue, Note, Request, is_array
 from ...errors import UsageError
-from ..common import Loss, array_field, bool_field, request_fields, text_field, to_line, to_wire, without
-from .face import BROKEN, encode_error, last_fields, timings, wire_time
-from .face import ReplyEncoder as ChatEncoder
+from ..shared.fields import Loss, array_field, bool_field, request_fields, text_field, to_line, to_wire, without
+from .reply_encoder import BROKEN, last_fields, timings, wire_time
+from .reply_encoder import ReplyEncoder as ChatEncoder
 from .request import decode_request as decode_chat
-
-__all__ = ["LOSSES", "PROTOCOL", "ReplyEncoder", "decode_request", "encode_error", "encode_reply", "seen_notes"]
 
 PROTOCOL: Final = "ollama_generate"
 

@@ -2,7 +2,7 @@
 
 Arguments are objects, results name their tool, pictures are base64 without a word on what they are. Calls and results
 without ids get some by name and order, which are not sent. `extra` keeps `tool_calls` (by position: what a call says
-besides) and every field without a common name. Above: `ollama.request`. Below: `atomic`, `common`.
+besides) and every field without a common name.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from ...core.model import (
+from ...core.types import (
     JSONObject,
     JSONValue,
     Media,
@@ -25,10 +25,8 @@ from ...core.model import (
     is_object,
 )
 from ...errors import UsageError
-from ..atomic import Pairing, in_call_order, sent_id
-from ..common import array_field, in_turns, object_field, read_arguments, speaks, text_field, unspoken, without
-
-__all__ = ["PROTOCOL", "decode_image", "decode_messages", "encode_images", "encode_messages"]
+from ..shared.fields import array_field, in_turns, object_field, read_arguments, speaks, text_field, unspoken, without
+from ..shared.whole_calls import Pairing, in_call_order, sent_id
 
 PROTOCOL: Final = "ollama"
 

@@ -1,26 +1,16 @@
 """Requests to Ollama's chat: the body a client sends, to a `Request` and back to the body an upstream gets.
 
 A request streams unless it says otherwise. `Options.extra` keeps every field without a common name: those of the body
-under their names, those of `options` in an object of this name. Above: `ollama`. Below: `ollama.messages`.
+under their names, those of `options` in an object of this name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ...core.model import (
-    BESIDE,
-    JSONObject,
-    JSONValue,
-    Media,
-    Note,
-    Options,
-    Request,
-    ResponseFormat,
-    Tool,
-    is_object,
-)
-from ..common import (
+from ...core.types import BESIDE, JSONObject, JSONValue, Media, Note, Options, Request, ResponseFormat, Tool, is_object
+from ..shared.dropped_fields import FUNCTIONS, all_parts, foreign_notes, sendable_choice
+from ..shared.fields import (
     ROUTING_FIELDS,
     array_field,
     bool_field,
@@ -34,12 +24,8 @@ from ..common import (
     with_own,
     without,
 )
-from ..kept_tools import kept_tools
-from ..lost import FUNCTIONS, all_parts, foreign_notes, sendable_choice
+from ..shared.tools_cache import kept_tools
 from .messages import PROTOCOL, decode_messages, encode_images, encode_messages
-
-__all__ = ["PROTOCOL", "decode_request", "encode_request", "request_notes"]
-
 
 _KNOWN = ("model", "messages", "tools", "stream", "format", "options")
 _OPTIONS = ("num_predict", "temperature", "top_p", "seed", "stop")

@@ -2,16 +2,16 @@
 
 Requests: `decode_request`, `encode_request`, `request_notes` (what could not be sent). Replies of an upstream:
 `ReplyDecoder`, `decode_error`. Replies to a client: `ReplyEncoder`, `encode_reply`, `encode_error`. What cannot be
-carried is listed in `LOSSES`. Above: `upstreams`, `client`, the server. Below: the modules `openai_chat_*`.
+carried is listed in `LOSSES`.
 """
 
 from __future__ import annotations
 
-from ..common import ROUTING_FIELDS, Loss
-from ..openai_errors import decode_error, encode_error
-from .face import ReplyEncoder, encode_reply
+from ..shared.fields import ROUTING_FIELDS, Loss
+from ..shared.openai_errors import decode_error, encode_error
 from .fields import PROTOCOL
-from .reply import ReplyDecoder
+from .reply_decoder import ReplyDecoder
+from .reply_encoder import ReplyEncoder, encode_reply
 from .request import LEGACY, decode_request, encode_request, request_notes
 
 __all__ = [

@@ -2,7 +2,7 @@
 
 Seen in the wild: no index, one index for all calls, an id only in the first piece or a new one in each, the name
 repeated or split, arguments as an object. A call's name is final when its arguments begin, when another call begins,
-or at the end. Above: `openai_chat.reply`. Below: `openai_chat.chunks`.
+or at the end.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ from functools import partial
 import msgspec
 
 from ...core.events import CallArgs, CallEnd, CallStart, Event
-from ...core.model import JSONValue, Note, is_object
-from ...core.reading.literals import escape_text
-from ..common import MAX_CALLS
+from ...core.json_repair.literals import escape_text
+from ...core.types import JSONValue, Note, is_object
+from ..shared.fields import MAX_CALLS
 from .chunks import DeltaCall, DeltaFunction
-
-__all__ = ["Assembler", "OpenCall"]
 
 #: What opens, closes or quotes in JSON; an escape is taken together with what it escapes.
 _MARKS = re.compile(r'\\.|[\\"{}\[\]]', re.DOTALL).finditer

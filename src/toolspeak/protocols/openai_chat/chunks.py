@@ -2,7 +2,6 @@
 
 The structs name only what is used, so that one decode skips the rest. Leaves take any JSON, for servers differ in
 them. A whole answer and a chunk of a stream have the same shape but for one word (`message`, `delta`).
-Above: `openai_chat.reply`. Below: `common`.
 """
 
 from __future__ import annotations
@@ -10,27 +9,8 @@ from __future__ import annotations
 import msgspec
 
 from ...core.events import FinishReason
-from ...core.model import JSONObject, JSONValue, Usage, is_object
-from ..common import count, repair_json
-
-__all__ = [
-    "ANSWER",
-    "CALL",
-    "CARRIED",
-    "LOGPROBS",
-    "OBJECT",
-    "Choice",
-    "Chunk",
-    "Delta",
-    "DeltaCall",
-    "DeltaFunction",
-    "decode_chunk",
-    "finish_from",
-    "name_of",
-    "repair_chunk",
-    "says_only_text",
-    "usage_from",
-]
+from ...core.types import JSONObject, JSONValue, Usage, is_object
+from ..shared.fields import count, repair_json
 
 
 class DeltaFunction(msgspec.Struct, gc=False):

@@ -1,12 +1,7 @@
-"""The words that the modules of `openai_chat` share.
-
-Above: every other module of `openai_chat`. Below: nothing.
-"""
+"""The words that the modules of `openai_chat` share."""
 
 from __future__ import annotations
 
 from typing import Final
-
-__all__ = ["PROTOCOL"]
 
 PROTOCOL: Final = "openai_chat"

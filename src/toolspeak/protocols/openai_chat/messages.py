@@ -3,15 +3,14 @@
 What has no place in a `Message` is kept in its `extra` under these names: `role` (developer), `reasoning_field` (the
 field the reasoning stood in), `tool_calls` (by position: what a call says besides, and its arguments where they are no
 JSON object), `beside` (of a result: what its texts say besides), everything else under its own name. Old function
-calls become tool calls with ids of their own. Above: `openai_chat.request`. Below:
-`openai_chat.parts`.
+calls become tool calls with ids of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
 
-from ...core.model import (
+from ...core.types import (
     BESIDE,
     JSONObject,
     JSONValue,
@@ -25,12 +24,20 @@ from ...core.model import (
     ToolResult,
 )
 from ...errors import UsageError
-from ..common import array_field, in_turns, object_field, read_arguments, speaks, text_field, to_wire, unspoken, without
+from ..shared.fields import (
+    array_field,
+    in_turns,
+    object_field,
+    read_arguments,
+    speaks,
+    text_field,
+    to_wire,
+    unspoken,
+    without,
+)
 from .fields import PROTOCOL
 from .parts import decode_content, encode_content
 from .shown import by_users
-
-__all__ = ["REASONING_FIELDS", "decode_messages", "encode_messages"]
 
 #: Where servers and clients put reasoning, most common first. The first is what we write.
 REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking")

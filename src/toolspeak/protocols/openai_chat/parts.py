@@ -1,17 +1,12 @@
-"""The content of a chat-completions message: a text, or a list of parts, to the parts of a message and back.
-
-Above: `openai_chat.messages`. Below: `openai_chat.fields` and the values of `core.model`.
-"""
+"""The content of a chat-completions message: a text, or a list of parts, to the parts of a message and back."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Literal
 
-from ...core.model import BESIDE, JSONObject, JSONValue, Media, Opaque, Part, TextPart, is_object
-from ..common import array_field, detail_of, file_name, is_inline, object_field, text_field, without
-
-__all__ = ["decode_content", "encode_content", "is_sendable"]
+from ...core.types import BESIDE, JSONObject, JSONValue, Media, Opaque, Part, TextPart, is_object
+from ..shared.fields import array_field, detail_of, file_name, is_inline, object_field, text_field, without
 
 #: Part type on the wire -> what it is; all three have the shape {"type": T, T: {"url": ...}}.
 _BY_URL: dict[str, Literal["image", "video", "audio"]] = {

@@ -2,7 +2,7 @@
 
 `Options.extra` keeps every field without a common name, and three words about the common ones: `functions` (the
 client speaks of functions, not tools), `max_completion_tokens` (it used that word), `response_format` (what the format
-says besides). Above: `openai_chat`. Below: `openai_chat.messages`.
+says besides).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Literal
 
-from ...core.model import (
+from ...core.types import (
     BESIDE,
     JSONObject,
     JSONValue,
@@ -23,7 +23,8 @@ from ...core.model import (
     is_object,
 )
 from ...errors import UsageError
-from ..common import (
+from ..shared.dropped_fields import FUNCTIONS, foreign_media, foreign_notes, sendable_choice
+from ..shared.fields import (
     ROUTING_FIELDS,
     array_field,
     bool_field,
@@ -38,14 +39,11 @@ from ..common import (
     with_own,
     without,
 )
-from ..kept_tools import kept_tools
-from ..lost import FUNCTIONS, foreign_media, foreign_notes, sendable_choice
+from ..shared.tools_cache import kept_tools
 from .fields import PROTOCOL
 from .messages import decode_messages, encode_messages
 from .parts import is_sendable
 from .shown import shown_notes
-
-__all__ = ["LEGACY", "decode_request", "encode_request", "request_notes"]
 
 #: The mark in `Options.extra` of a client that sent `functions`: its reply speaks of functions too.
 LEGACY = "functions"

@@ -2,7 +2,7 @@
 
 What a tool showed goes into such a message behind the results of its turn; what an assistant or a system message of
 another protocol showed is left out. A request that came by this protocol goes on as it came: its client knows its
-server. Above: `openai_chat.messages`, `openai_chat.request`. Below: the values of `core.model`.
+server.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from ...core.model import Media, Message, Note, Part, Request, TextPart, ToolResult
+from ...core.types import Media, Message, Note, Part, Request, TextPart, ToolResult
 from .fields import PROTOCOL
-
-__all__ = ["by_users", "shown_notes"]
 
 
 def by_users(messages: Iterable[Message], request: Request) -> Iterator[Message]:

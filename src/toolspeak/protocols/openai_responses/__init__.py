@@ -2,17 +2,16 @@
 
 Requests: `decode_request`, `encode_request`, `request_notes` (what could not be sent); `needs_store` says whether one
 means what only a store can tell. Replies of an upstream: `ReplyDecoder`, `decode_error`. Replies to a client:
-`ReplyEncoder`, `encode_reply`, `encode_error`. What cannot be carried is listed in `LOSSES`. Above: `upstreams`, the
-server. Below: the modules `openai_responses_*`.
+`ReplyEncoder`, `encode_reply`, `encode_error`. What cannot be carried is listed in `LOSSES`.
 """
 
 from __future__ import annotations
 
-from ..common import Loss
-from ..openai_errors import decode_error, encode_error
-from .face import ReplyEncoder, encode_reply
+from ..shared.fields import Loss
+from ..shared.openai_errors import decode_error, encode_error
 from .parts import PROTOCOL
-from .reply import ReplyDecoder
+from .reply_decoder import ReplyDecoder
+from .reply_encoder import ReplyEncoder, encode_reply
 from .request import decode_request, encode_request, needs_store, request_notes
 
 __all__ = [

@@ -3,7 +3,7 @@
 A call is said three times: piece by piece, whole at the end of its arguments, and whole in its item. What came first
 is used, the rest fills gaps: pieces that never came, a name that came late. What contradicts the pieces breaks the
 reply, for nobody knows which is right. A call that has ended stays as it is: what comes behind its end is dropped and
-noted, or begins a call of its own. Above: `openai_responses.reply`. Below: `common`, `openai_responses.tools`.
+noted, or begins a call of its own.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from ...core.events import CallArgs, CallEnd, CallStart, Event
-from ...core.model import JSONObject, JSONValue, Note
-from ...core.reading.literals import escape_text
-from ..common import MAX_CALLS, read_arguments, read_json, to_wire
+from ...core.json_repair.literals import escape_text
+from ...core.types import JSONObject, JSONValue, Note
+from ..shared.fields import MAX_CALLS, read_arguments, read_json, to_wire
 from .tools import flattened
-
-__all__ = ["CALL_ITEMS", "Calls", "OpenCall"]
 
 #: Items that are calls -> the field of their arguments.
 CALL_ITEMS = {"function_call": "arguments", "custom_tool_call": "input"}

@@ -3,8 +3,7 @@
 An assistant's turn is several items there: reasoning, built-in calls, a message, calls. As long as they follow each
 other in this order they are one `Message`. Its `extra` holds what its message item says besides, `role` (developer),
 `instructions` (it stood outside of the items) and `tool_calls` (by position: what a call says besides). Items that
-have no place in a message are its first parts, carried as they came. Above: `openai_responses.request`.
-Below: `openai_responses.parts`, `openai_responses.tools`.
+have no place in a message are its first parts, carried as they came.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from ...core.model import (
+from ...core.types import (
     JSONObject,
     JSONValue,
     Message,
@@ -30,11 +29,9 @@ from ...core.model import (
     is_object,
 )
 from ...errors import UsageError
-from ..common import array_field, object_field, read_arguments, speaks, text_field, to_wire, without
+from ..shared.fields import array_field, object_field, read_arguments, speaks, text_field, to_wire, without
 from .parts import ITEM, PHASE, PROTOCOL, decode_content, encode_content, is_item
 from .tools import Names, flattened
-
-__all__ = ["INSTRUCTIONS", "ORDER", "decode_input", "encode_items", "reasoning_of"]
 
 #: The mark in `Message.extra` of what a request says in `instructions`.
 INSTRUCTIONS: Final = "instructions"

@@ -1,8 +1,7 @@
 """The response object of the Responses API and the items of its output, as our face writes them.
 
 Whether a response is streamed or not, it is made here, so that both say the same. Ids of items are made from the id
-of the response and the item's number. Above: `openai_responses.face`. Below: `openai_responses.request`,
-`openai_responses.tools`.
+of the response and the item's number.
 """
 
 from __future__ import annotations
@@ -10,25 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...core.events import Failure, FinishReason, Reply
-from ...core.model import JSONObject, JSONValue, Opaque, Request, Usage, is_object
-from ..common import to_wire
-from ..openai_errors import code_of
+from ...core.types import JSONObject, JSONValue, Opaque, Request, Usage, is_object
+from ..shared.fields import to_wire
+from ..shared.openai_errors import code_of
 from .items import INSTRUCTIONS
 from .parts import ANNOTATION, ITEM, PHASE, PROTOCOL, RESPONSE, START
 from .request import encode_settings
 from .tools import Names
-
-__all__ = [
-    "DETAILS",
-    "Maker",
-    "call_item",
-    "call_type",
-    "is_reasoning",
-    "message_item",
-    "reasoning_item",
-    "text_part",
-    "thought_part",
-]
 
 #: Reasons that leave a response incomplete, as its details word them.
 DETAILS: dict[FinishReason, str] = {"length": "max_output_tokens", "content_filter": "content_filter"}

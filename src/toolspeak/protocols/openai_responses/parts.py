@@ -4,7 +4,6 @@ What is carried, not read, tells by its kind where it belongs: `item:T` is an it
 `content:T` a part of a message, `annotation:T` a remark about a text that was given, `start:T` an item whose end is
 still to come; that of a message tells its `phase`, whether it is a word in between or the answer. Where an annotation
 says what it is about, it counts from where the text at hand began: texts that nothing parts are one.
-Above: `openai_responses.items`. Below: `common` and the values of `core.model`.
 """
 
 from __future__ import annotations
@@ -13,23 +12,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from ...core.events import CallStart, Event, OpaqueSeen, ReasoningDelta
-from ...core.model import JSONObject, JSONValue, Media, Opaque, Part, TextPart, is_object
-from ..common import DETAIL, array_field, detail_of, file_name, object_field, text_field, without
-
-__all__ = [
-    "ANNOTATION",
-    "CONTENT",
-    "ITEM",
-    "PHASE",
-    "PROTOCOL",
-    "RESPONSE",
-    "START",
-    "decode_content",
-    "encode_content",
-    "is_item",
-    "moved",
-    "parts_texts",
-]
+from ...core.types import JSONObject, JSONValue, Media, Opaque, Part, TextPart, is_object
+from ..shared.fields import DETAIL, array_field, detail_of, file_name, object_field, text_field, without
 
 PROTOCOL: Final = "openai_responses"
 

@@ -2,14 +2,14 @@
 
 `Options.extra` keeps every field without a common name (`store`, `previous_response_id`, `include`, `reasoning`, ...)
 and two words about the common ones: `text` (what it says besides the format) and `tool_choice` (where it says more
-than our words do). Above: `openai_responses`. Below: `openai_responses.items`, `openai_responses.tools`.
+than our words do).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...core.model import (
+from ...core.types import (
     JSONObject,
     JSONValue,
     Media,
@@ -25,7 +25,8 @@ from ...core.model import (
     is_object,
 )
 from ...errors import UsageError
-from ..common import (
+from ..shared.dropped_fields import foreign_notes, lost_media, sendable_choice
+from ..shared.fields import (
     ROUTING_FIELDS,
     bool_field,
     int_field,
@@ -37,12 +38,9 @@ from ..common import (
     with_own,
     without,
 )
-from ..lost import foreign_notes, lost_media, sendable_choice
 from .items import INSTRUCTIONS, decode_input, encode_items
 from .parts import PROTOCOL, is_item
 from .tools import Names, decode_choice, decode_tools, encode_choice, encode_tools, is_own
-
-__all__ = ["decode_request", "encode_request", "encode_settings", "needs_store", "request_notes"]
 
 #: A schema must have a name on the wire.
 _FORMAT_NAME = "reply"

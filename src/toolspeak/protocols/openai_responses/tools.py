@@ -2,8 +2,7 @@
 
 Tools in a namespace are flattened: their name begins with the group's. `Names` finds the way back. What a namespace
 says besides is kept under `beside` in the `extra` of its tools. A choice that says more than we have words for is
-kept as it came. Above: `openai_responses.request`, `_items`, `_face`. Below: `common`, `core.model`,
-`openai_responses.parts`.
+kept as it came.
 """
 
 from __future__ import annotations
@@ -14,13 +13,11 @@ from typing import Final, Literal
 
 import msgspec
 
-from ...core.model import JSONObject, JSONValue, Tool, ToolChoice, is_object
+from ...core.types import JSONObject, JSONValue, Tool, ToolChoice, is_object
 from ...errors import UsageError
-from ..common import array_field, bool_field, custom_format, declared_tools, object_field, text_field, without
-from ..kept_tools import kept_tools
+from ..shared.fields import array_field, bool_field, custom_format, declared_tools, object_field, text_field, without
+from ..shared.tools_cache import kept_tools
 from .parts import PROTOCOL
-
-__all__ = ["Names", "Spoken", "decode_choice", "decode_tools", "encode_choice", "encode_tools", "flattened", "is_own"]
 
 #: Where `extra` keeps what the namespace of a tool says.
 _BESIDE: Final = "beside"

@@ -2,7 +2,6 @@
 
 The structs name only what is used, so that one decode skips the rest. Leaves take any JSON, for servers differ in
 them. `Numbered` is the shortcut for deltas: each event has a number of its own, so none is like the one before it.
-Above: `openai_responses.reply`. Below: `common`, `framing`.
 """
 
 from __future__ import annotations
@@ -10,11 +9,9 @@ from __future__ import annotations
 import msgspec
 
 from ...core.events import Failure
-from ...core.model import JSONObject, JSONValue, Usage, is_object
-from ..common import count, failure_from
-from ..framing import FramewiseTemplate
-
-__all__ = ["Numbered", "WireEvent", "decode_event", "failure_of", "tidied", "usage_from"]
+from ...core.types import JSONObject, JSONValue, Usage, is_object
+from ..shared.fields import count, failure_from
+from ..shared.framing import FramewiseTemplate
 
 
 class WireEvent(msgspec.Struct, gc=False):

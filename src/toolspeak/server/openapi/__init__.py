@@ -1,7 +1,7 @@
 """The proxy described: an OpenAPI 3.1 document made from the table of routes, and a page that shows it.
 
 Nothing is written down twice: paths, levels and protocols come from `routes`, bodies from `openapi.schemas`. Made when
-it is first asked for, then kept. The page needs no script and nothing from elsewhere. Above: `pages`. Below: `routes`.
+it is first asked for, then kept. The page needs no script and nothing from elsewhere.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import chain
 
 import msgspec
 
-from ...core.model import JSONObject, JSONValue
+from ...core.types import JSONObject, JSONValue
 from ..routes import Route, every
 from .schemas import BODIES, ERRORS, KINDS, OPEN, PAGES, REPLIES
 

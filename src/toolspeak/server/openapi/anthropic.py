@@ -1,6 +1,6 @@
 """The bodies of Anthropic's messages as types, for the description of the proxy.
 
-Held to what the codec writes and reads by a test. Above: `openapi.schemas`. Below: `openapi.shared`.
+Held to what the codec writes and reads by a test.
 """
 
 from __future__ import annotations
@@ -11,17 +11,6 @@ import msgspec
 from msgspec import UNSET
 
 from .shared import Absent, Called, Extension, Fraction, ModelName, Name, Object, Positive, either
-
-__all__ = [
-    "ANTHROPIC_KINDS",
-    "ANTHROPIC_OPEN",
-    "AnthropicCount",
-    "AnthropicCountRequest",
-    "AnthropicError",
-    "AnthropicReply",
-    "AnthropicRequest",
-]
-
 
 # ---------------------------------------------------------------------------------------------------------- blocks
 

@@ -1,6 +1,6 @@
 """The bodies of OpenAI's chat completions as types, for the description of the proxy.
 
-Held to what the codec writes and reads by a test. Above: `openapi.schemas`. Below: `openapi.shared`.
+Held to what the codec writes and reads by a test.
 """
 
 from __future__ import annotations
@@ -11,9 +11,6 @@ import msgspec
 from msgspec import UNSET
 
 from .shared import Absent, Called, Extension, Fraction, ModelName, Name, Object, Positive, Temperature, either
-
-__all__ = ["CHAT_KINDS", "CHAT_OPEN", "ChatReply", "ChatRequest", "ChatTool", "OpenAIError"]
-
 
 # ------------------------------------------------------------------------------------------------------- messages
 

@@ -1,6 +1,6 @@
 """The bodies of OpenAI's responses as types, for the description of the proxy.
 
-Held to what the codec writes and reads by a test. Above: `openapi.schemas`. Below: `openapi.shared`.
+Held to what the codec writes and reads by a test.
 """
 
 from __future__ import annotations
@@ -11,16 +11,6 @@ import msgspec
 from msgspec import UNSET
 
 from .shared import Absent, Called, Extension, Fraction, ModelName, Name, Object, Positive, Temperature, Whole, either
-
-__all__ = [
-    "RESPONSES_KINDS",
-    "RESPONSES_OPEN",
-    "ResponseDeleted",
-    "ResponseItems",
-    "ResponsesReply",
-    "ResponsesRequest",
-]
-
 
 # ----------------------------------------------------------------------------------------------------------- items
 

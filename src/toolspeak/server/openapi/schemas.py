@@ -1,7 +1,7 @@
 """The bodies of the proxy's protocols and pages as types, for the document that describes it.
 
 The codecs read by hand, more than this, and keep what they do not know; they write what is here and nothing else. A
-test holds both to it. Above: `openapi`. Below: `openapi.openai`, `.responses`, `.anthropic`, `.vendors`.
+test holds both to it.
 """
 
 from __future__ import annotations
@@ -44,9 +44,6 @@ from .vendors import (
     OllamaRequest,
     OllamaShow,
 )
-
-__all__ = ["BODIES", "ERRORS", "KINDS", "OPEN", "PAGES", "REPLIES"]
-
 
 # --------------------------------------------------------------------------------------------------- our own pages
 

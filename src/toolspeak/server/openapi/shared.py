@@ -1,7 +1,4 @@
-"""What the bodies of several protocols share, for the description of the proxy.
-
-Above: `openapi.openai`, `openapi.anthropic`, `openapi.vendors`, `openapi.schemas`. Below: `core.model`.
-"""
+"""What the bodies of several protocols share, for the description of the proxy."""
 
 from __future__ import annotations
 
@@ -9,22 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from ...core.model import JSONObject
-
-__all__ = [
-    "Absent",
-    "Base64",
-    "Called",
-    "Extension",
-    "Fraction",
-    "ModelName",
-    "Name",
-    "Object",
-    "Positive",
-    "Temperature",
-    "Whole",
-    "either",
-]
+from ...core.types import JSONObject
 
 #: The field that tells kinds apart.
 TAG = "type"

@@ -1,6 +1,6 @@
 """The bodies of Gemini's and Ollama's protocols as types, for the description of the proxy.
 
-Held to what the codecs write and read by a test. Above: `openapi.schemas`. Below: `openapi.shared`.
+Held to what the codecs write and read by a test.
 """
 
 from __future__ import annotations
@@ -24,23 +24,6 @@ from .shared import (
     Temperature,
     Whole,
 )
-
-__all__ = [
-    "VENDORS_OPEN",
-    "GeminiCount",
-    "GeminiCountRequest",
-    "GeminiError",
-    "GeminiReply",
-    "GeminiRequest",
-    "GenerateReply",
-    "GenerateRequest",
-    "OllamaError",
-    "OllamaModels",
-    "OllamaReply",
-    "OllamaRequest",
-    "OllamaShow",
-]
-
 
 # -------------------------------------------------------------------------------------------------------- Gemini
 

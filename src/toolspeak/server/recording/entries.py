@@ -1,7 +1,6 @@
 """What is kept of one request: what a client sent, what went upstream, what came back and what was made of it.
 
-Everything as it is, by reference, so that keeping costs little; only the messages of large requests are packed. Above:
-`recorder`, `shown`, `scribe`. Below: the records of `exchange`.
+Everything as it is, by reference, so that keeping costs little; only the messages of large requests are packed.
 """
 
 from __future__ import annotations
@@ -12,14 +11,12 @@ import msgspec
 from msgspec.structs import replace
 
 from ...config import Secret
-from ...core.model import JSONValue, Message, Request, Tool
-from ...core.strategy import Settings
-from ...core.turns.trace import Trace
-from ..exchange import Exchange, Record
-from ..trips import Times, Trip
-from ..ways import Way
-
-__all__ = ["Entry", "entry_of", "packed", "recalled", "size_of", "unpacked"]
+from ...core.types import JSONValue, Message, Request, Tool
+from ...engine.planning.strategy import Settings
+from ...engine.turn.trace import Trace
+from ..observe.request_context import Times, Trip
+from ..proxy.exchange import Exchange, Record
+from ..proxy.upstream_address import Way
 
 #: Notes of requests whose tools do not stand in their body.
 _RECALLED = frozenset({"tools_recalled", "tools_guessed"})

@@ -1,14 +1,12 @@
 """Requests that were to be recorded and are not: counted, and told to whoever reads the log, with the reason.
 
-One line for each of them would be one more burden where there is too much already. Above: `keeping`. Below: logging.
+One line for each of them would be one more burden where there is too much already.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-
-__all__ = ["Losses"]
 
 _log = logging.getLogger("toolspeak.server")
 #: Losses for one reason between two lines in the log.

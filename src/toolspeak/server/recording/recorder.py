@@ -1,8 +1,7 @@
 """The last requests, in memory.
 
 Bounded by number and by bytes: the oldest go first. What people see of one is made when they look (`shown`), and keys
-are taken out there. Whoever wants to keep more gives `further`, which is handed every entry. Above: `app`, `page_api`.
-Below: `entries`.
+are taken out there. Whoever wants to keep more gives `further`, which is handed every entry.
 """
 
 from __future__ import annotations
@@ -14,11 +13,9 @@ from typing import cast
 
 import msgspec
 
-from ...core.model import Note, Request, TextPart
-from ..exchange import Exchange
+from ...core.types import Note, Request, TextPart
+from ..proxy.exchange import Exchange
 from .entries import Entry, packed, size_of
-
-__all__ = ["Recorder"]
 
 #: How many requests can be asked about afterwards.
 MOST_ENTRIES = 2000

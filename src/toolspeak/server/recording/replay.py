@@ -2,7 +2,6 @@
 
 What comes of it goes to whoever looks at it and nowhere else: the server's tools are offered as they were then,
 but no tool is executed, nothing is remembered for the conversation, no client hears of it.
-Above: `page_api`. Below: `faces`, `gateway`, `recorder`.
 """
 
 from __future__ import annotations
@@ -15,19 +14,17 @@ from collections.abc import Mapping
 import msgspec
 
 from ...core.events import Noted
-from ...core.model import JSONValue, Note, Request
-from ...core.turns.trace import Trace
+from ...core.types import JSONValue, Note, Request
+from ...engine.turn.trace import Trace
 from ...errors import UsageError
-from ...turn_maker import MadeTurn
-from ..auth import Caller
-from ..exchange import Record
-from ..faces import face
-from ..gateway import Gateway
-from ..limits import check_request, read_object
-from ..wishes import changed_settings
+from ...runtime.turn_factory import MadeTurn
+from ..access.auth import Caller
+from ..access.limits import check_request, read_object
+from ..proxy.client_protocols import face
+from ..proxy.exchange import Record
+from ..proxy.request_settings import changed_settings
+from ..proxy.upstream_router import Gateway
 from .entries import Entry, recalled
-
-__all__ = ["replayed"]
 
 #: Seconds for all answers of one replay: whoever waits for it looks at a page.
 _PATIENCE = 300.0

@@ -1,7 +1,7 @@
 """Which MCP servers there are: `{"mcpServers": {NAME: {command, args, env} or {url, headers}}}`.
 
 The shape is the one that other programs use, so that a file can be shared. A file is read only where somebody names
-it: nothing is looked for in the working directory. Above: `mcp.servers`, the command line. Below: `errors`.
+it: nothing is looked for in the working directory.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from ...core.model import JSONObject, JSONValue, is_object
+from ...core.types import JSONObject, JSONValue, is_object
 from ...errors import ConfigError
-
-__all__ = ["McpServer", "OAuth", "command_for", "read_mcp_config", "servers_in"]
 
 #: A file larger than this is none.
 _LARGEST = 1024 * 1024

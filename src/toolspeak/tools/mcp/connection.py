@@ -1,9 +1,7 @@
 """One connection to an MCP server, by the official SDK.
 
 It lives in a task of its own, since what a task has opened there, the same task must close; calls come from any task.
-Sampling, elicitation and roots are not offered: a server can ask nothing of the model or the person. Above:
-`mcp.servers`. Below: `mcp.stdio`, `mcp.http`, `mcp.sieve`, `mcp.results`, the package mcp, which the extra `mcp`
-installs.
+Sampling, elicitation and roots are not offered: a server can ask nothing of the model or the person.
 """
 
 from __future__ import annotations
@@ -16,24 +14,22 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, cast
 
-from ...core.model import JSONObject
+from ...core.types import JSONObject
 from ...errors import ConfigError, ToolError, ToolspeakError, ToolTimeout
-from ...upstreams.guard import Resolver
+from ...upstreams.ssrf_guard import Resolver
 from ..base import CallContext, ToolOutput
 from ..threads import in_thread
+from .approved_definitions import Definition
 from .config import McpServer
 from .http import KEY, MOST_BODY, guarded_client
+from .listing_filter import MOST_TOOLS, Refused, Sieve, reason
 from .oauth import Login, LoginNeeded, Tokens, authorization
-from .pins import Definition
 from .results import definition_of, output_of_result
-from .sieve import MOST_TOOLS, Refused, Sieve, reason
 from .stdio import Child, stdio
 
 if TYPE_CHECKING:
     from mcp.client import Client, IncomingMessage, Transport
     from mcp_types import RequestParamsMeta
-
-__all__ = ["Connection", "Lost"]
 
 #: Pages that a server may tell its tools on.
 _MOST_PAGES = 64

@@ -2,7 +2,7 @@
 
 The client and its secret, or the key that it signs with, are those of the configuration; who gave them is named there
 too, and nobody else is shown them, wherever a server leads. Tokens are kept in memory and asked for anew: whoever holds
-the secret can. Above: `mcp.oauth`. Below: `mcp.config`, the SDK's `mcp.client.auth.extensions`.
+the secret can.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from ...core.printable import printable
+from ...core.text import printable
 from ...errors import ToolError
 from ..threads import in_thread
 from .config import McpServer
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import httpx2
     from mcp.client.auth import OAuthClientProvider
     from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
-
-__all__ = ["program_authorization"]
 
 #: Bytes of a key; the largest in use have some four thousand.
 _LARGEST_KEY = 64 * 1024

@@ -1,7 +1,7 @@
 """HTTP for MCP servers: no way into an inner network that the configuration does not name, no body without end.
 
 Every request is checked and goes to the addresses that were checked; redirects stay at the same host, which the SDK
-sees to. Above: `mcp.connection`. Below: `upstreams.guard`, the package httpx2, which comes with the SDK.
+sees to.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ...errors import ToolError
-from ...upstreams.guard import Resolver, check_address
+from ...upstreams.ssrf_guard import Resolver, check_address
 from .config import McpServer
 
 if TYPE_CHECKING:
     import httpx2
-
-__all__ = ["KEY", "MOST_BODY", "allowed", "guarded_client"]
 
 #: Bytes of one answer; as much as of one line of a child process.
 MOST_BODY = 16 * 1024 * 1024

@@ -3,8 +3,7 @@
 A login is begun by a person, with `toolspeak mcp login`, and never by a server: without one, a server that demands it
 is an error, and nobody is registered anywhere. What a login gave is used and renewed from then on, also by other
 processes. A program that has credentials of its own needs no person (`mcp.credentials`). Everything goes through the
-guarded client, so that a server leads nobody into an inner network. Above: `mcp.connection`, the command line. Below:
-`mcp.config`, `mcp.credentials`, `state`, the SDK's `mcp.client.auth`.
+guarded client, so that a server leads nobody into an inner network.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import msgspec
 
 from ...errors import ToolError
-from ...state import FileState, State
+from ...key_value import FileState, State
 from .config import McpServer, OAuth, command_for
 from .credentials import program_authorization
 
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     import httpx2
     from mcp.client.auth import OAuthClientProvider
     from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthToken
-
-__all__ = ["Login", "LoginNeeded", "Returned", "Tokens", "authorization", "tokens_in"]
 
 _PREFIX = "mcp_login:"
 #: Seconds before its end at which a token is renewed: a call that is sent with it has to arrive.

@@ -1,7 +1,4 @@
-"""What an MCP server offers and answers, in our own terms, with bounds.
-
-Above: `mcp.connection`. Below: `base`, `mcp.pins`, the SDK's types.
-"""
+"""What an MCP server offers and answers, in our own terms, with bounds."""
 
 from __future__ import annotations
 
@@ -10,16 +7,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...core.model import Media
+from ...core.types import Media
 from ...errors import ToolError
 from ..base import ToolOutput
-from .pins import Definition
+from .approved_definitions import Definition
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, ContentBlock
     from mcp_types import Tool as OfferedTool
-
-__all__ = ["definition_of", "output_of_result"]
 
 #: Characters of one result, media included: far more than any model reads.
 MOST_RESULT = 16 * 1024 * 1024

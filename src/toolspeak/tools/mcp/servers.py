@@ -1,7 +1,6 @@
 """MCP servers as a source of tools: started together, pinned, prefixed, and started again when they die.
 
-A server that cannot be used is left out with a note; it never takes the others along. Above: the agent, the command
-line. Below: `mcp.connection`, `mcp.pins`, `mcp.config`.
+A server that cannot be used is left out with a note; it never takes the others along.
 """
 
 from __future__ import annotations
@@ -18,20 +17,18 @@ from typing import Literal, Self, TypeAlias
 
 import msgspec
 
-from ...core.model import JSONObject, Note, Tool
-from ...core.printable import printable
-from ...core.schema import ArgumentSchema
+from ...core.schema.arguments import ArgumentSchema
+from ...core.text import printable
+from ...core.types import JSONObject, Note, Tool
 from ...errors import SchemaError, ToolError, ToolspeakError, UsageError
-from ...state import State
-from ...upstreams.guard import Resolver
+from ...key_value import State
+from ...upstreams.ssrf_guard import Resolver
 from ..base import CallContext, Executable, ToolOutput
+from .approved_definitions import Definition, Pins, Verdict
 from .config import McpServer, command_for
 from .connection import Connection, Lost
+from .listing_filter import Refused
 from .oauth import Login, Tokens
-from .pins import Definition, Pins, Verdict
-from .sieve import Refused
-
-__all__ = ["Approver", "McpServers", "Offer", "Review"]
 
 #: Seconds before a server that died is started again; twice as many each time, up to the last.
 _FIRST_PAUSE = 0.5

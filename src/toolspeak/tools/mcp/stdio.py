@@ -1,8 +1,7 @@
 """An MCP server as a child process that is talked to line by line, with bounds.
 
 The SDK's own way keeps a line of any length and passes errors on to our terminal; here a line has a limit, what is no
-message is passed over, and the last words on standard error are kept for whoever asks why it died. Above:
-`mcp.connection`. Below: `mcp.config`, `guards`, the SDK's message types.
+message is passed over, and the last words on standard error are kept for whoever asks why it died.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
-from ..guards import WORD, Guard, waiting
+from ..orphan_killer import WORD, Guard, waiting
 from ..sandbox import environment
 from .config import McpServer
 
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     Streams: TypeAlias = tuple[
         MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
     ]
-
-__all__ = ["Child", "child_environment", "stdio"]
 
 #: Bytes of one message. A picture as base64 has a few million.
 MOST_LINE = 16 * 1024 * 1024

@@ -1,6 +1,5 @@
 """The model that runs here: its weights and where they come from, its engine, its process, and who asks it.
 
 `hub` and `weights` see to files, `eight_bits` rewrites them for a quick `engine`, `child` is the process of its own in
-which the model runs, and `upstream` starts that process and speaks to it. Above: the client, the server and the
-commands, by the seam of all upstreams. Below: `wheels`, `http`.
+which the model runs, and `upstream` starts that process and speaks to it.
 """

@@ -1,8 +1,7 @@
 """What the engine that runs the embedded model was built for: any processor of its kind, or this one.
 
 The engine comes as a wheel for any processor; who builds it here (`make native`) has one that multiplies bytes in one
-step, where the processor can. It reads a prompt several times as fast, from weights of 8 bits. Above: `embedded` and
-its child, which choose weights and threads by this. Below: xllamacpp, asked in a process of its own, as it runs in one.
+step, where the processor can. It reads a prompt several times as fast, from weights of 8 bits.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ import importlib
 import subprocess
 import sys
 from pathlib import Path
-
-__all__ = ["could_be_quick", "is_quick", "main", "multiplies_bytes"]
 
 #: Instructions that multiply bytes and add the products, as llama.cpp calls those it was built with.
 _BYTE_PRODUCTS = frozenset({"DOTPROD", "MATMUL_INT8", "AVX_VNNI", "AVX512_VNNI", "AMX_INT8"})

@@ -2,7 +2,7 @@
 
 `owner/name` is a model, `owner/name:Q4_K_M` one of its files by how it is quantised, `hf:owner/name/file.gguf` one by
 its name. `HF_ENDPOINT` names another hub, `HF_TOKEN` who asks; the token goes to no other host. What is kept is used
-without asking again. Above: `embedded`, the command line. Below: `wheels` for downloads.
+without asking again.
 """
 
 from __future__ import annotations
@@ -21,10 +21,8 @@ from pathlib import Path
 
 import msgspec
 
-from ..wheels import SameHost, download, parts_folder, size_of
+from .package_index import SameHost, download, parts_folder, size_of
 from .weights import ABSENT, NOBODY, Follower, WeightsError, unreadable
-
-__all__ = ["PREFIX", "HubName", "kept", "named", "obtain", "runs_here"]
 
 #: What the name of a model at the hub may begin with.
 PREFIX = "hf:"

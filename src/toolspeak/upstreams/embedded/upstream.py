@@ -1,8 +1,7 @@
 """The embedded model as an upstream: a small model that runs here, so that everything works without key or account.
 
 The model runs in a process of its own (`child`), started with the first request and again if it died; it is
-spoken to over loopback like any other service. Above: the client and the server, by the seam. Below: `weights`,
-`engine`, `http`. Nothing here prints: who wants to see the weights come fetches them first, with `weights.obtain`.
+spoken to over loopback like any other service. Nothing here prints: who wants to see the weights come fetches them first, with `weights.obtain`.
 """
 
 from __future__ import annotations
@@ -19,30 +18,15 @@ from pathlib import Path
 
 import msgspec
 
-from ...core.model import JSONObject, JSONValue, Options, Request
+from ...core.types import JSONObject, JSONValue, Options, Request
 from ...errors import ConfigError, UpstreamError, UsageError
-from ..connection import Timeouts
-from ..http import HttpUpstream
-from ..seam import Batches, shorten
+from ..base import Batches, shorten
+from ..http.connection import Timeouts
+from ..http.thin_transport import HttpUpstream
 from . import engine, hub, weights
-from .child import Ready, Recipe
+from .engine_process import Ready, Recipe
 from .hub import named
 from .weights import DEFAULT, NOBODY, QUICK, Follower
-
-__all__ = [
-    "ADAPTER",
-    "CONTROL",
-    "NO_ADAPTER",
-    "EmbeddedUpstream",
-    "is_gguf",
-    "kept_weights",
-    "need_runtime",
-    "prompt_threads_for",
-    "recipe_for",
-    "suited",
-    "threads_for",
-    "weights_of",
-]
 
 #: Reading a file of weights from a slow disk.
 _LOAD_SECONDS = 600
@@ -56,7 +40,7 @@ _MOST_THREADS = 8
 #: Two answers at once, so that a short one need not wait for a long one.
 _PARALLEL = 2
 _MAGIC = b"GGUF"
-_CHILD = "toolspeak.upstreams.embedded.child"
+_CHILD = "toolspeak.upstreams.embedded.engine_process"
 #: For the C library of Linux (glibc), which keeps what is freed: each of the many threads in a heap of its own, and
 #: llama.cpp copies prompts of several MB. So there is one heap, and what is large goes back at once: after the same
 #: mixed prompts the process held 612 MB instead of 736.

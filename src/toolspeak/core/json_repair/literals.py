@@ -1,0 +1,140 @@
+"""Words and escapes: the smallest pieces of tolerant JSON.
+
+`read_word` says what a word without quotes means, `read_escape` what a backslash means, `escape_text` makes
+any text fit between two quotes. Pure functions.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+_LITERALS = {"true": "true", "false": "false", "null": "null", "none": "null", "undefined": "null"}
+_NOT_NUMBERS = frozenset({"nan", "infinity", "inf"})
+#: Longer digit strings are text: strict parsers refuse them, and converting them costs more than linear time.
+_MAX_NUMBER = 1000
+_STRICT_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?").fullmatch
+_LOOSE_NUMBER = re.compile(r"([+-]?)([0-9_]*)(?:\.([0-9_]*))?(?:[eE]([+-]?[0-9]*))?").fullmatch
+
+_ESCAPES = frozenset('"\\/bfnrt')
+#: Escaped although nothing needs it: the backslash is noise. Before anything else it is kept, as in `\d`.
+_NEEDLESS = frozenset("'`$\n\r\t ")
+_HEX = frozenset("0123456789abcdefABCDEF")
+_NEEDS_ESCAPE = re.compile('["\\\\\x00-\x1f\ud800-\udfff]').search
+_encode = msgspec.json.Encoder().encode
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+#: Strict text, how much was read (0: more is needed to tell), and the code of the note it deserves.
+Escape = tuple[str, int, str]
+_WAIT: Escape = ("", 0, "")
+_KEEP: Escape = ("\\\\", 1, "bad_escape")
+
+
+def escape_text(text: str) -> str:
+    """The text as it stands between the quotes of a strict JSON string."""
+    if text.isprintable() and '"' not in text and "\\" not in text:  # most text, and faster than the search
+        return text
+    if text.isascii():
+        return _encode(text).decode()[1:-1]
+    if _NEEDS_ESCAPE(text) is None:
+        return text
+    return _encode(_SURROGATE.sub("\ufffd", text)).decode()[1:-1]
+
+
+def replace_surrogates(text: str) -> str:
+    """The text with U+FFFD for every half of a surrogate pair."""
+    return _SURROGATE.sub("\ufffd", text)
+
+
+def has_surrogate(text: str) -> bool:
+    """Whether half of a surrogate pair stands in the text; JSON text cannot carry one."""
+    return not text.isascii() and _SURROGATE.search(text) is not None
+
+
+def read_word(word: str) -> tuple[str | None, str]:
+    """A word without quotes as strict JSON and the note it deserves; `None` when it can only be text."""
+    if len(word) > _MAX_NUMBER:
+        return None, "unquoted_value"
+    lowered = word.lower()
+    literal = _LITERALS.get(lowered)
+    if literal is not None:
+        return literal, "" if word == literal else "python_literal"
+    if lowered.lstrip("+-") in _NOT_NUMBERS:
+        return "null", "nan"
+    if _STRICT_NUMBER(word):
+        return _finite(word, "")
+    loose = _LOOSE_NUMBER(word)
+    number = _tidy(*loose.groups()) if loose else None
+    return (None, "unquoted_value") if number is None else _finite(number, "number_format")
+
+
+def _tidy(sign: str, whole: str, fraction: str | None, exponent: str | None) -> str | None:
+    """A number with underscores, leading zeros or a missing half, as JSON writes it."""
+    digits = whole.replace("_", "")
+    decimals = (fraction or "").replace("_", "")
+    if not digits and not decimals:
+        return None
+    text = ("-" if sign == "-" else "") + (digits.lstrip("0") or "0")
+    if decimals or fraction == "":
+        text += f".{decimals or 0}"
+    if exponent and exponent.strip("+-"):
+        text += f"e{exponent}"
+    return text
+
+
+def _finite(number: str, code: str) -> tuple[str, str]:
+    """JSON has no infinity: a number too large for a double is refused like one."""
+    whole = number.isdigit() or number[1:].isdigit()
+    if not whole and float(number) in (float("inf"), float("-inf")):
+        return "null", "nan"
+    return number, code
+
+
+def read_escape(buf: str, at: int, final: bool) -> Escape:
+    """What the backslash at `at` means. An escape that the end of the text has cut means nothing."""
+    escape = _read(buf, at)
+    return ("", len(buf) - at, "") if escape is _WAIT and final else escape
+
+
+def _read(buf: str, at: int) -> Escape:
+    char = buf[at + 1 : at + 2]
+    if not char:
+        return _WAIT
+    if char in _ESCAPES:
+        return buf[at : at + 2], 2, ""
+    if char == "u":
+        return _read_unicode(buf, at)
+    if char == "x":
+        return _read_hex(buf, at)
+    if char in _NEEDLESS:
+        return escape_text(char), 2, "bad_escape"
+    return _KEEP
+
+
+def _read_unicode(buf: str, at: int) -> Escape:
+    digits = buf[at + 2 : at + 6]
+    if not _HEX.issuperset(digits):
+        return _KEEP
+    if len(digits) < 4:
+        return _WAIT
+    code = int(digits, 16)
+    if not 0xD800 <= code <= 0xDFFF:
+        return buf[at : at + 6], 6, ""
+    second = buf[at + 6 : at + 12]
+    if code >= 0xDC00 or second[:2] != "\\u"[: len(second)] or not _HEX.issuperset(second[2:]):
+        return "\ufffd", 6, "lone_surrogate"
+    if len(second) < 6:
+        return _WAIT
+    if 0xDC00 <= int(second[2:], 16) <= 0xDFFF:
+        return buf[at : at + 12], 12, ""
+    return "\ufffd", 6, "lone_surrogate"
+
+
+def _read_hex(buf: str, at: int) -> Escape:
+    digits = buf[at + 2 : at + 4]
+    if not _HEX.issuperset(digits):
+        return _KEEP
+    if len(digits) < 2:
+        return _WAIT
+    return escape_text(chr(int(digits, 16))), 4, "bad_escape"

@@ -1,0 +1,1 @@
+"""From model text to events: scanner, call builder, acceptance rules."""

@@ -1,0 +1,1 @@
+"""Tool parameter schemas: validate, coerce, explain."""

@@ -1,0 +1,230 @@
+"""Calls that are told by lines and headers: ReAct (`Action:` / `Action Input:`) and harmony channels."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from ..core.json_repair.lookahead import LOOKAHEAD, begins
+from ..core.json_repair.tokens import END_OBJECT, KEY, OBJECT, SCALAR
+from ..core.parsing.acceptance import Evidence
+from ..core.parsing.arguments import to_json
+from ..core.parsing.call_builder import CallBuilder
+from ..core.parsing.context import Desk
+from ..core.parsing.dialect_interface import Opening, Progress
+from ..core.parsing.fast_paths import Run
+from ..core.parsing.tags import MORE, has_word
+from .bodies import ArgumentsBody, Context, Steps, arguments_ahead
+from .named_calls import clean_name
+from .nonce_match import behind_nonce, behind_word
+
+ACTION = Opening("react")
+CHANNEL = Opening("harmony", at_mark=True)
+
+#: What stands between the name and the arguments; longer ones first.
+_LABELS = ("Action Input:", "**Action Input:**", "**Action Input**:", "✿ARGS✿:", "✿ARGS✿")
+_NAME_LINE = re.compile(r"[^\n✿]*").match
+#: A longer line is no input.
+_MAX_LINE = 16 * LOOKAHEAD
+_GAP = re.compile(r"\s{0,64}").match
+_AROUND_NAME = " \t\r`*\"'[]:："
+_TOOL = re.compile(r"[A-Za-z_][\w.-]{0,127}").fullmatch
+_WRAPPED = re.compile(r"[A-Za-z_]\w{0,63}\((?=\{)").match
+_RECIPIENT = re.compile(r"to=(?:functions\.)?([\w.-]{1,128})").search
+_MESSAGE = "<|message|>"
+_MAX_HEADER = 256
+
+
+class LineReader(Steps):
+    """Base: a reader that ends with one call's arguments."""
+
+    state: Progress
+
+    def __init__(self, desk: Desk, evidence: Evidence, stops: tuple[str, ...]) -> None:
+        super().__init__()
+        self.channel = ""
+        self.owes = ""
+        self.fence = ""
+        self.closed = True
+        self._context = Context(desk, evidence, stops)
+        self._inner: ArgumentsBody | None = None
+        self._closer = ""  # what stands behind the arguments when something stands around them
+
+    @property
+    def builders(self) -> list[CallBuilder]:
+        return self._context.builders
+
+    def run(self) -> Run | None:
+        return self._inner.run() if self._inner is not None else None
+
+    def finish(self) -> None:
+        if self._inner is not None and self._inner.state == "done":
+            self.state = "done"
+            return
+        if self._inner is not None:
+            self._inner.finish()
+        for builder in self.builders:
+            builder.cut()
+        self.state = "failed"
+
+    def _fail(self, pos: int) -> int:
+        for builder in self.builders:
+            builder.fail("not_a_call")
+        self.state = "failed"
+        return pos
+
+    def _read_arguments(self, inner: ArgumentsBody, buf: str, pos: int, final: bool) -> int:
+        """The arguments, a brace too many, and what closes that which stands around them."""
+        if inner.state == "open":
+            return self._reopen(self._feed_inner(inner, buf, pos, final))
+        if buf[pos] == "}":
+            self._context.note_extra_closer()
+            return pos + 1
+        gap = _GAP(buf, pos)
+        assert gap is not None
+        rest = buf[gap.end() : gap.end() + len(self._closer)]
+        if rest != self._closer and self._closer.startswith(rest) and not final:
+            return MORE
+        return self._done(gap.end() + len(rest) if rest and rest == self._closer else pos)
+
+    def _reopen(self, pos: int) -> int:
+        """Something that belongs to the arguments may follow them."""
+        self.state = "open" if self.state == "done" else self.state
+        return pos
+
+    def _done(self, pos: int) -> int:
+        self.state = "done"
+        return pos
+
+
+class ReactReader(LineReader):
+    """Behind `Action:`: a name, `Action Input:`, and JSON or a line of text."""
+
+    def __init__(self, desk: Desk, evidence: Evidence) -> None:
+        super().__init__(desk, evidence, ("\nObservation:", "\n**Observation", "✿RESULT✿", "✿RETURN✿"))
+        self._name = ""
+        self._builder: CallBuilder | None = None
+
+    def _step(self, buf: str, pos: int, final: bool) -> int:
+        if self._inner is not None:
+            return self._read_arguments(self._inner, buf, pos, final)
+        if not self._name:
+            return self._read_name(buf, pos, final)
+        if self._builder is None:
+            return self._read_label(buf, pos, final)
+        return self._read_input(self._builder, buf, pos, final)
+
+    def _read_name(self, buf: str, pos: int, final: bool) -> int:
+        line = _NAME_LINE(buf, pos, pos + LOOKAHEAD)
+        assert line is not None  # the pattern matches nothing, too
+        if line.end() == min(len(buf), pos + LOOKAHEAD):
+            return MORE if not final and len(buf) - pos < LOOKAHEAD else self._fail(pos)
+        name = self._unsigned(line.group()).strip(_AROUND_NAME)
+        if _TOOL(name) is None or self._context.desk.final_answer:
+            return self._fail(pos)
+        self._name = name
+        return line.end()
+
+    def _unsigned(self, text: str) -> str:
+        """The name line without a nonce, or a word in its place, that stands before the name."""
+        nonce = self._context.desk.nonce
+        text = text.strip()
+        if nonce is None or self._context.evidence.nonce:
+            return text
+        end = behind_nonce(text, 0, nonce)
+        if end > 0:
+            self._context.evidence = msgspec.structs.replace(self._context.evidence, nonce=True)
+            return text[end:]
+        word = behind_word(text, 0)
+        return text if word is None else text[word[1] :]
+
+    def _read_label(self, buf: str, pos: int, final: bool) -> int:
+        gap = _GAP(buf, pos)
+        assert gap is not None
+        at = gap.end()
+        label = next((label for label in _LABELS if buf.startswith(label, at)), "")
+        if not label:
+            return MORE if not final and begins(buf, at, _LABELS) is None else self._fail(pos)
+        behind = _GAP(buf, at + len(label))
+        assert behind is not None
+        if behind.end() == len(buf) and not final:
+            return MORE
+        self._builder = self._context.builder()
+        if not self._builder.take_name(self._name, hold=True):
+            return self._fail(pos)
+        return behind.end()
+
+    def _read_input(self, builder: CallBuilder, buf: str, pos: int, final: bool) -> int:
+        wrapped = _WRAPPED(buf, pos)
+        if wrapped is not None:
+            self._closer = ")"
+            return wrapped.end()
+        if buf.startswith("```", pos):
+            return self._read_fence(buf, pos)
+        if buf.startswith(("`{", "`｛"), pos):
+            self._closer = "`"
+            return pos + 1
+        if buf[pos] == "`" and len(buf) - pos < 3 and not final:
+            return MORE
+        ahead = arguments_ahead(buf, pos)
+        if ahead is None:
+            return MORE
+        if ahead:
+            builder.go_live()
+            self._inner = ArgumentsBody(self._context, builder)
+            return pos
+        end = buf.find("\n", pos, pos + _MAX_LINE)
+        if end < 0:
+            end = len(buf)
+            if end - pos >= _MAX_LINE or not final:
+                return MORE if end - pos < _MAX_LINE else self._fail(pos)
+        return self._line_input(builder, buf[pos:end].strip(), end)
+
+    def _read_fence(self, buf: str, pos: int) -> int:
+        """A code fence around the arguments."""
+        eol = buf.find("\n", pos, pos + LOOKAHEAD)
+        self._closer = "```"
+        return eol + 1 if eol >= 0 else MORE if len(buf) - pos < LOOKAHEAD else self._fail(pos)
+
+    def _line_input(self, builder: CallBuilder, text: str, end: int) -> int:
+        schema = self._context.desk.schema(self._name)
+        strings = [name for name in schema.names if "string" in schema.wants(name)]
+        key = strings[0] if len(strings) == 1 else "input"
+        tokens = [(OBJECT, ""), (KEY, key), (SCALAR, to_json(text)), (END_OBJECT, "")]
+        builder.tokens(tokens if text else [(OBJECT, ""), (END_OBJECT, "")])
+        builder.end()
+        return self._done(end)
+
+
+class ChannelReader(LineReader):
+    """A harmony header: a call when it names a function, otherwise the channel of the text that follows."""
+
+    def __init__(self, desk: Desk, evidence: Evidence) -> None:
+        super().__init__(desk, evidence, ("<|call|>", "<|end|>"))
+
+    def _step(self, buf: str, pos: int, final: bool) -> int:
+        if self._inner is not None:
+            return self._read_arguments(self._inner, buf, pos, final)
+        evidence = self._context.evidence
+        if evidence.in_fence or evidence.in_code:
+            return self._fail(pos)
+        end = buf.find(_MESSAGE, pos, pos + _MAX_HEADER)
+        if end < 0:
+            return MORE if not final and len(buf) - pos < _MAX_HEADER else self._fail(pos)
+        return self._header(buf[pos:end], end + len(_MESSAGE))
+
+    def _header(self, header: str, end: int) -> int:
+        recipient = _RECIPIENT(header)
+        nonce = self._context.desk.nonce
+        if nonce is not None and has_word(header, nonce):
+            self._context.evidence = msgspec.structs.replace(self._context.evidence, nonce=True)
+        is_code = "<|constrain|>code" in header
+        if recipient is None or recipient.group() in ("to=assistant", "to=user") or is_code:
+            self.channel = "analysis" if header.rpartition("<|channel|>")[2].startswith("analysis") else "final"
+            return self._done(end)
+        builder = self._context.builder()
+        if not builder.take_name(clean_name(recipient.group(1))):
+            return self._fail(end)
+        self._inner = ArgumentsBody(self._context, builder)
+        return end

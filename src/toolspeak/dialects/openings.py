@@ -1,0 +1,530 @@
+"""The marks that calls stand behind, as tables, and the table object that the scanner asks.
+
+A new family is a row here. Tag names are folded (see `core.reading.markup`): `<｜tool▁calls▁begin｜>` is
+`|tool_calls_begin|`, `<seed:tool_call>` is `tool_call`.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable
+from functools import cache, lru_cache
+
+from ..core.parsing.acceptance import Evidence
+from ..core.parsing.context import Desk
+from ..core.parsing.dialect_interface import NONE, Opening, Reader, Role
+from ..core.parsing.tags import MORE, NAMESPACES, Tag, read_head
+from .block import BLOCK_CLOSERS, Block
+from .json_calls import ROLES
+from .line_calls import ACTION, CHANNEL, ChannelReader, ReactReader
+from .mark_finder import place_finder
+from .tag_calls import TagCalls
+from .tag_names import CALL_TAGS, LONE_NAME_TAGS, NOISE
+
+
+def _tag_row(dialect: str, *names: str, preamble: str = "", ends: tuple[str, ...] = ()) -> dict[str, Opening]:
+    return {
+        name: Opening(dialect, stops=(f"</{name}>",) if name[0] != "|" else (), preamble=preamble, ends=ends)
+        for name in names
+    }
+
+
+def _tokens(*names: str) -> tuple[str, ...]:
+    """Tokens of these names, with bars and word separators of either width."""
+    wide = (name.replace("_", "▁") for name in names)
+    return (*(f"<|{name}|>" for name in names), *(f"<｜{name}｜>" for name in wide))
+
+
+#: Tags that open a block.
+OPENINGS: dict[str, Opening] = {
+    **_tag_row("hermes", "tool_call", "toolcall", "tool-call"),
+    **_tag_row("tool_calls", "tool_calls", "function_calls"),
+    **_tag_row("granite", "|tool_call|"),
+    "function_call": Opening("granite", stops=("</function_call>",), open_ended=True),
+    **_tag_row("tool_use", "tool_use", "use_mcp_tool"),
+    "tools": Opening("tools", "weak", ("</tools>", "</tool_call>"), single=True),
+    **_tag_row("nemotron", "TOOLCALL"),
+    **_tag_row("longcat", "longcat_tool_call"),
+    **_tag_row("llama", "|python_tag|", "|python_start|", ends=_tokens("eom_id", "eot_id", "python_end")),
+    **_tag_row("lfm2", "|tool_call_start|", ends=_tokens("tool_call_end")),
+    **_tag_row(
+        "kimi_k2",
+        "|tool_calls_section_begin|",
+        "|tool_call_begin|",
+        ends=_tokens("tool_call_end", "tool_calls_section_end"),
+    ),
+    **_tag_row("deepseek", "|tool_calls_begin|", ends=_tokens("tool_call_end", "tool_calls_end")),
+    **_tag_row("command_r", "|START_ACTION|", ends=_tokens("END_ACTION")),
+    **_tag_row("internlm", "|action_start|", ends=_tokens("action_end")),
+    "|tools_prefix|": Opening("apertus", ends=_tokens("tools_suffix"), keyed=True),
+    **_tag_row("gigachat", "|function_call|", "|message_sep|", preamble="function call"),
+    **_tag_row("inkling", "|content_invoke_tool_json|"),
+    **_tag_row("gemma", "|tool_call", ends=("<tool_call|>",)),
+    "start_function_call": Opening("functiongemma", stops=("<end_function_call>",)),
+    **{name: Opening("tags", at_mark=True, one_call=True) for name in sorted(CALL_TAGS | LONE_NAME_TAGS)},
+    "|open|tools": Opening("kimi_k3"),
+    "|open|call": Opening("kimi_k3", at_mark=True, one_call=True),
+    "|channel|": CHANNEL,
+    "|start|": CHANNEL,
+}
+#: Marks that are also what programs call a tool of theirs, or a parameter: then that is what is meant.
+_TOOLS_FIRST = LONE_NAME_TAGS | {"use_mcp_tool"}
+#: Marks around thinking.
+THINKING = frozenset(
+    {
+        "think",
+        "thinking",
+        "thought",
+        "reasoning",
+        "|START_THINKING|",
+        "|begin_of_thought|",
+        "|inner_prefix|",
+        "|channel",
+        "|open|think",
+    }
+)
+_LABELS = {"|channel": Opening("gemma", preamble="thought\n")}
+THINKING_ENDS = frozenset({"|END_THINKING|", "|end_of_thought|", "|inner_suffix|", "channel|", "|close|think"})
+TURN_ENDS = frozenset({"|end|", "|return|"})
+_ENDS: dict[str, Role] = {**dict.fromkeys(THINKING_ENDS, "think_end"), **dict.fromkeys(TURN_ENDS, "turn_end")}
+#: Marks that only a tool result stands behind.
+RESULTS = frozenset(
+    {
+        "tool_response",
+        "tool_result",
+        "tool_results",
+        "tool_output",
+        "function_result",
+        "function_results",
+        "function_response",
+        "observation",
+        "|tool_response",
+        "|tool_response|",
+        "tool_outputs",
+        "tool_use_result",
+        "function_output",
+        "|tool_outputs|",
+        "|tool_outputs_begin|",
+        "|tool_output_begin|",
+        "|observation|",
+        "|START_TOOL_RESULT|",
+        "start_function_response",
+        # a new turn behind a call: only the caller may open one
+        "|im_start|",
+        "|start_header_id|",
+        "|start_of_role|",
+        "start_of_turn",
+    }
+)
+#: Marks of the transport, which mean nothing to a reader.
+NOISE_TAGS = frozenset(
+    {
+        "|START_RESPONSE|",
+        "|END_RESPONSE|",
+        "|START_TEXT|",
+        "|END_TEXT|",
+        "|content_text|",
+        "|message_model|",
+        "|end_message|",
+        "|eot|",
+        "|call|",
+        "|tool_outputs_end|",
+        "|tool_output_end|",
+        "|open|",
+        "|close|",
+        "|role_sep|",
+    }
+)
+#: Tokens that end an answer. `<s>` begins one, but it is also how HTML strikes a text out.
+LAST = frozenset(
+    {
+        "|im_end|",
+        "|eot_id|",
+        "|eom_id|",
+        "|end_of_sentence|",
+        "|endoftext|",
+        "|end_of_text|",
+        "|end_of_turn|",
+        "|assistant_end|",
+        "|END_OF_TURN_TOKEN|",
+        "end_of_turn",
+    }
+)
+FIRST = "s"
+COMMENT = "!--"
+#: Elements that show what a call looks like.
+EXAMPLES = frozenset({"example", "examples", "sample", "samples"})
+_OTHERS: dict[str, Role] = {**dict.fromkeys(NOISE_TAGS, "noise"), **dict.fromkeys(EXAMPLES, "example")}
+#: Parts of a call in long tags: text where no call was made, unlike other long tags.
+LONG_PARTS = frozenset({"|open|argument", "|close|argument", "|close|call", "|close|tools"})
+CLOSING_TAGS = frozenset({*OPENINGS, *CALL_TAGS, "tool_call|", "end_function_call"}) | BLOCK_CLOSERS
+
+_MISTRAL = Opening("mistral", stops=("[/TOOL_CALLS]",), ends=("[TOOL_CALLS]", "</s>"), open_ended=True)
+#: Literal marks.
+LITERALS: dict[str, tuple[Role, Opening | None]] = {
+    "[TOOL_CALLS]": ("open", _MISTRAL),
+    "[TOOL_CALL]": ("open", Opening("bracket", stops=("[/TOOL_CALL]",))),
+    "[tool_call]": ("open", Opening("bracket", stops=("[/tool_call]",))),
+    "[FUNCTION_CALL]": ("open", Opening("bracket", stops=("[/FUNCTION_CALL]",))),
+    "[function_call]": ("open", Opening("bracket", stops=("[/function_call]",))),
+    "[TOOL_REQUEST]": ("open", Opening("lmstudio", stops=("[END_TOOL_REQUEST]",))),
+    "[THINK]": ("think", None),
+    "[/THINK]": ("think_end", None),
+    "[BEGIN FINAL RESPONSE]": ("think_end", None),
+    "[TOOL_RESULTS]": ("result", None),
+    "[TOOL_RESULT]": ("result", None),
+    "✿FUNCTION✿": ("open", ACTION),
+    "✿RESULT✿": ("result", None),
+    NOISE: ("noise", None),
+}
+#: Marks that count only as the first word of a line.
+LINES: dict[str, tuple[Role, Opening | None]] = {
+    "functools[": ("open", Opening("phi")),
+    "TOOL_CALL\n": ("open", Opening("bracket", stops=("/TOOL_CALL",))),
+    "to=functions.": ("open", CHANNEL),
+    "Action:": ("open", ACTION),
+    "**Action:**": ("open", ACTION),
+    "**Action**:": ("open", ACTION),
+    "Final Answer:": ("final", None),
+    "**Final Answer:**": ("final", None),
+    **dict.fromkeys(
+        (
+            "Observation:",
+            "observation:",
+            "**Observation:**",
+            "**Observation**:",
+            "Tool result:",
+            "Tool Result:",
+            "Tool result for",
+            "Tool Result for",
+            "Tool results:",
+            "Tool Results:",
+            "Tool output:",
+            "Tool Output:",
+            "Tool response:",
+            "Tool Response:",
+            "**Tool result:**",
+            "**Tool Result:**",
+            "Function result:",
+            "Function Result:",
+            "TOOL_RESULT:",
+            "[Tool result",
+            "[Tool Result",
+        ),
+        ("result", None),
+    ),
+}
+#: How much of a mark is its own: the bracket of `functools[` belongs to the list of calls.
+_BEHIND = {"functools[": len("functools")}
+#: The mark that a recipient follows at once, on a line of its own: a tool, or everybody. Behind a space it is a prompt.
+_TO, _TO_TOOL = ">>>", Opening("functionary", one_call=True)
+_RECIPIENT = re.compile(r">>>([A-Za-z_][\w.-]{0,127}+)\n").match
+_RECIPIENT_BEGUN = re.compile(r">{1,2}+|>>>(?:[A-Za-z_][\w.-]{0,127}+)?").fullmatch
+#: With a nonce, one or two words stand between the mark and the name.
+_SIGNED_RECIPIENT = re.compile(r">>>(?!>)(?:\S{1,48}+ ){0,2}+([A-Za-z_][\w.-]{0,127}+)\n").match
+_SIGNED_RECIPIENT_BEGUN = re.compile(r">{1,2}+|>>>(?!>)(?:\S{1,48}+ ){0,2}+\S{0,128}+").fullmatch
+#: `Action` and the nonce, or a word in its place, up to the colon. `Action Input` is the next line of a call.
+_SIGNED_ACTION = re.compile(
+    r"(?:\*\*)?Action(?:\*\*)?[ \t](?!Input\b)(?:(?:mark|nonce)[ \t]?[:=])?+[^\n:]{1,40}+:"
+).match
+_SIGNED_ACTION_BEGUN = re.compile(
+    r"(?:\*{1,2}+)?(?:A|Ac|Act|Acti|Actio|Action(?:\*\*?)?(?:[ \t][^\n]{0,60}+)?)?"
+).fullmatch
+_EVERYBODY = "all"
+#: Info strings of fences that hold calls, and of fences that may.
+ACTION_FENCES = frozenset({"json action", "action", "tool_call", "tool_calls", "tool_code", "json tool_call", "tool"})
+RESULT_FENCES = frozenset(
+    {"json result", "result", "tool_result", "tool_response", "tool_output", "tool_outputs", "output"}
+)
+#: What such a fence puts around its calls.
+_DRESSES = {"tool_code": "print("}
+JSON_FENCES = frozenset({"", "json", "jsonc", "json5", "JSON"})
+_FENCE_NAME = re.compile(r"tool[ :]([A-Za-z_][\w.-]{0,127})").fullmatch
+#: What stands between the words of an info string and a nonce, what it is called there, and how it looks.
+_APART = re.compile(r"[\s:=]+").split
+_MARK_NAMES = frozenset({"mark", "nonce"})
+_AROUND_MARK = "\"'“”()[]{}#,.;*"
+_MARK = re.compile(r"[\w-]{1,32}").fullmatch
+
+#: Marks by their first three characters, and by fewer for a text that ends behind them: one look refuses the rest.
+_LOOK = 3
+_ByFirst = dict[str, list[tuple[str, Role, Opening | None]]]
+
+
+def _by_first(table: dict[str, tuple[Role, Opening | None]]) -> _ByFirst:
+    found: _ByFirst = {}
+    for mark, (role, opening) in table.items():
+        for begun in (mark[:1], mark[:2], mark[:_LOOK]):
+            found.setdefault(begun, []).append((mark, role, opening))
+    return found
+
+
+_LITERALS_BY_FIRST = _by_first(LITERALS)
+_LINES_BY_FIRST = _by_first(LINES)
+
+_WORD = re.compile(r"[A-Za-z_$][\w$.:-]{0,199}").match
+_KEY = r"\{\s{0,64}[\"'“”]?([A-Za-z_]{1,16})[\"'“”]?\s{0,16}[:=]"
+_CALL = r"([A-Za-z_][\w.-]{0,127})\("
+_FIRST_KEY = re.compile(_KEY).match
+_KEY_BEGUN = r"\{\s{0,64}(?:[\"'“”]?(?:[A-Za-z_]{1,16}(?:[\"'“”]?\s{0,16})?)?)?"
+_FIRST_KEY_BEGUN = re.compile(_KEY_BEGUN).fullmatch
+_LIST = re.compile(rf"\[\s{{0,64}}+(?:{_KEY}|{_CALL})").match
+_LIST_BEGUN = re.compile(rf"\[\s{{0,64}}+(?:{_KEY_BEGUN}|(?:[A-Za-z_][\w.-]{{0,127}})?)").fullmatch
+_AFTER_NAME = re.compile(r"[\t ]{0,8}(?:\(|\{|\[ARGS\]|:?\s{0,8}(?:\{|<(?=[^|])))").match
+_AFTER_NAME_BEGUN = re.compile(r"[\t ]{0,8}(?:\[(?:A(?:R(?:GS?)?)?)?|:?\s{0,8}<?)?").fullmatch
+_WINDOW = 160
+#: So many different tags are remembered; a text with more is made up.
+_MAX_MEANINGS = 1024
+
+
+@cache
+def _place(calls: bool) -> Callable[[str, int], re.Match[str] | None]:
+    """Made when it is first needed: the pattern takes some time. `Action ` stands before a nonce."""
+    return place_finder(LITERALS, (*LINES, "call:", "Action ", "**Action") if calls else LINES, calls)
+
+
+@lru_cache(maxsize=256)
+def _tag_names(tools: frozenset[str]) -> list[str]:
+    """Every name that a mark may have, sorted. Turn after turn has the same tools."""
+    names = {*OPENINGS, *THINKING, *THINKING_ENDS, *TURN_ENDS, *RESULTS, *NOISE_TAGS, *CLOSING_TAGS, *LAST, *tools}
+    return sorted({*names, *LONG_PARTS, *EXAMPLES, *NAMESPACES, FIRST, COMMENT, "｜", "/"})
+
+
+@lru_cache(maxsize=256)
+def _line_words(tools: frozenset[str]) -> list[str]:
+    """Every word that may be a mark at the start of a line, sorted."""
+    return sorted({*LINES, *tools, "call:"})
+
+
+_BARE_JSON = Opening("json", "bare", at_mark=True, one_call=True)
+_BARE_PYTHON = Opening("pythonic", "bare", at_mark=True, one_call=True)
+_BARE_NAME = Opening("name", "bare", at_mark=True, one_call=True)
+
+
+class Marks:
+    """The marks that count for one set of tools. `only` limits the table to one dialect."""
+
+    def __init__(self, desk: Desk, only: frozenset[str] | None = None) -> None:
+        self._desk = desk
+        self._only = only
+        self.place = _place(calls=True)
+        self._tools = desk.names
+        self._offered = desk.tools is not None
+        self._nonce = desk.nonce
+        self._meanings: dict[str, tuple[Role, Opening | None] | None] = {}  # the same tags come again and again
+
+    @property
+    def idle_place(self) -> Callable[[str, int], re.Match[str] | None]:
+        """The same search where no calls are looked for any more."""
+        return _place(calls=False)
+
+    def _counts(self, opening: Opening | None) -> bool:
+        return opening is None or self._only is None or opening.dialect in self._only
+
+    # ---- tags
+
+    def tag(self, name: str, closing: bool) -> tuple[Role, Opening | None] | None:
+        """What a tag of this folded name means."""
+        if name.startswith(COMMENT):
+            return "comment", None
+        if name in THINKING:
+            return ("think_end" if closing else "think"), _LABELS.get(name)
+        if name in _ENDS:
+            return _ENDS[name], None
+        if closing:
+            return self._closer(name)
+        if name in LAST:
+            return "last", None
+        opening = self._opening(name)
+        if opening is not None:
+            return "open", opening
+        if name in RESULTS:
+            return "result", None
+        if name in BLOCK_CLOSERS or name in LONG_PARTS:
+            return "closer", None
+        if name == FIRST:
+            return "first", None
+        return (_OTHERS[name], None) if name in _OTHERS else None
+
+    def _closer(self, name: str) -> tuple[Role, None] | None:
+        """What a closing tag means."""
+        if name in CLOSING_TAGS or name in self._tools or name == FIRST:
+            return "closer", None
+        return ("example_end", None) if name in EXAMPLES else None
+
+    def meaning(self, head: str) -> tuple[Role, Opening | None] | None:
+        """What a tag means that begins so, its name included."""
+        try:
+            return self._meanings[head]
+        except KeyError:
+            found = self.tag(*read_head(head))
+            if len(self._meanings) < _MAX_MEANINGS:
+                self._meanings[head] = found
+            return found
+
+    def _opening(self, name: str) -> Opening | None:
+        opening = None if name in _TOOLS_FIRST and name in self._tools else OPENINGS.get(name)
+        if opening is None and name in self._tools:
+            opening = Opening("tool_tag", stops=(f"</{name}>",), at_mark=True, one_call=True)
+        return opening if self._counts(opening) else None
+
+    def may_become_tag(self, name: str) -> bool:
+        """Whether some mark begins with this folded name."""
+        return _is_prefix(name, _tag_names(self._tools))
+
+    def named(self, opening: Opening, tag: Tag) -> Opening:
+        """The opening of a tag with attributes: one that names the call is part of it."""
+        if not opening.stops or opening.at_mark or not TagCalls.name_in(tag):
+            return opening
+        return Opening(opening.dialect, stops=opening.stops, at_mark=True, one_call=True)
+
+    # ---- literals
+
+    def literal(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
+        """The literal mark at `pos`."""
+        if buf[pos] == _TO[0]:
+            return self._recipient(buf, pos, final)
+        if buf[pos : pos + _LOOK] not in _LITERALS_BY_FIRST:
+            return NONE
+        return self._find(_LITERALS_BY_FIRST, buf, pos, final)
+
+    def _find(self, table: _ByFirst, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
+        """The mark of this table at `pos`, which begins like one of them."""
+        rest = buf[pos : pos + 24]
+        begun = False
+        for mark, role, opening in table[rest[:_LOOK]]:
+            if rest.startswith(mark):
+                return (role, opening, _BEHIND.get(mark, len(mark))) if self._counts(opening) else NONE
+            begun = begun or mark.startswith(rest)
+        return MORE if begun and not final else NONE
+
+    def line(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
+        """The mark at the first word of a line: a fixed word, or the name of a tool with arguments behind it."""
+        found = NONE
+        if buf[pos : pos + _LOOK] in _LINES_BY_FIRST:
+            found = self._find(_LINES_BY_FIRST, buf, pos, final)
+        if found == NONE and self._nonce is not None:
+            found = self._signed_action(buf, pos, final)
+        if found != NONE:
+            return found
+        word = None if buf[pos] in "{[" else _WORD(buf, pos)
+        if word is None:
+            return NONE
+        name = word.group()
+        if word.end() == len(buf) and not final:
+            return MORE if _is_prefix(name.rstrip(":"), _line_words(self._tools)) or name.startswith("call:") else NONE
+        known = name.rstrip(":") in self._tools
+        if not known and not name.startswith("call:"):
+            return NONE
+        window = buf[word.end() : word.end() + 24]
+        if _AFTER_NAME(window) is None:
+            begun = _AFTER_NAME_BEGUN(window) is not None and not final and len(window) < 24
+            return MORE if begun else NONE
+        return ("open", _BARE_NAME, 0) if self._counts(_BARE_NAME) else NONE
+
+    def _signed_action(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
+        """`Action k7q2xm:`, with whatever word stands there: whether it is the nonce is evidence."""
+        window = buf[pos : pos + _WINDOW]
+        action = _SIGNED_ACTION(window)
+        if action is not None:
+            return ("open", ACTION, action.end()) if self._counts(ACTION) else NONE
+        begun = not final and len(window) < _WINDOW and _SIGNED_ACTION_BEGUN(window) is not None
+        return MORE if begun else NONE
+
+    def _recipient(self, buf: str, pos: int, final: bool) -> tuple[Role, Opening | None, int] | int:
+        """`>>>name` and a line break: a call of a tool. What is for everybody is text, without its mark."""
+        signed = self._nonce is not None
+        recipient = (_SIGNED_RECIPIENT if signed else _RECIPIENT)(buf, pos)
+        if recipient is None:
+            begins = _SIGNED_RECIPIENT_BEGUN if signed else _RECIPIENT_BEGUN
+            begun = not final and begins(buf, pos, pos + _WINDOW) is not None
+            return MORE if begun and len(buf) - pos < _WINDOW else NONE
+        known = self._desk.knows(recipient[1])
+        if known is not True and recipient[1] == _EVERYBODY:
+            return "noise", None, recipient.end() - pos
+        return NONE if known is False or not self._counts(_TO_TOOL) else ("open", _TO_TOOL, len(_TO))
+
+    # ---- fences
+
+    def is_result(self, info: str) -> bool:
+        """Whether a code fence with this info string holds a tool result."""
+        return _fold_info(self._unsigned(info)) in RESULT_FENCES
+
+    def _unsigned(self, info: str) -> str:
+        """The info string without the nonce, or without the word that stands where the nonce of a call should."""
+        nonce = self._desk.nonce
+        if nonce is None:
+            return info
+        words, mark = _signed(info)
+        if mark == nonce:
+            return words
+        # One that was miscopied is a call without the nonce, as it is in a tag, and no block of some other language.
+        miscopied = _MARK(mark) is not None and _fold_info(words) in ACTION_FENCES and _FENCE_NAME(info) is None
+        return words if miscopied else info
+
+    def fence(self, info: str, marks: str) -> Opening | None:
+        """What a code fence of these marks with this info string opens."""
+        opening = _fence_opening(self._unsigned(info), marks)
+        return opening if self._counts(opening) else None
+
+    # ---- bare calls
+
+    def bare(self, buf: str, pos: int, final: bool) -> Opening | int:
+        """Whether the bracket at `pos` may begin a bare call."""
+        found = (self._bare_list if buf[pos] == "[" else self._bare_object)(buf, pos, final)
+        return found if isinstance(found, int) or self._counts(found) else NONE
+
+    def _bare_object(self, buf: str, pos: int, final: bool) -> Opening | int:
+        key = _FIRST_KEY(buf, pos, pos + _WINDOW)
+        if key is None:
+            return MORE if not final and len(buf) - pos < _WINDOW and _FIRST_KEY_BEGUN(buf, pos) else NONE
+        return _BARE_JSON if key[1] in ROLES else NONE
+
+    def _bare_list(self, buf: str, pos: int, final: bool) -> Opening | int:
+        first = _LIST(buf, pos, pos + _WINDOW)
+        if first is None:
+            return MORE if not final and len(buf) - pos < _WINDOW and _LIST_BEGUN(buf, pos) else NONE
+        if first[1] is not None:
+            return _BARE_JSON if first[1] in ROLES else NONE
+        return NONE if self._offered and first[2] not in self._tools else _BARE_PYTHON
+
+    # ---- readers
+
+    def reader(self, opening: Opening, desk: Desk, evidence: Evidence) -> Reader:
+        """A reader for what the mark opens."""
+        if opening is CHANNEL:
+            return ChannelReader(desk, evidence)
+        if opening is ACTION:
+            return ReactReader(desk, evidence)
+        return Block(opening, desk, evidence)
+
+
+def _fold_info(info: str) -> str:
+    """An info string in one spelling: `JSON  Action` says what `json action` says."""
+    return " ".join(info.lower().split())
+
+
+def _signed(info: str) -> tuple[str, str]:
+    """The words of an info string and what stands behind them, in whatever dress: `k7`, `"k7"`, `:k7`, `mark=k7`."""
+    *words, last = _APART(info)
+    if words and words[-1].lower() in _MARK_NAMES:
+        words.pop()
+    return " ".join(words), last.strip(_AROUND_MARK)
+
+
+@lru_cache(maxsize=64)
+def _fence_opening(info: str, marks: str) -> Opening | None:
+    folded = _fold_info(info)
+    if folded in ACTION_FENCES:
+        return Opening("action", stops=(marks,), dress=_DRESSES.get(folded, ""))
+    if info in JSON_FENCES:
+        return Opening("json_fence", "weak", stops=(marks,))
+    named = _FENCE_NAME(info)
+    return None if named is None else Opening("action", stops=(marks,), name=named.group(1))
+
+
+def _is_prefix(text: str, words: list[str]) -> bool:
+    """Whether some word begins with `text`; `words` is sorted."""
+    at = bisect_left(words, text)
+    return at < len(words) and words[at].startswith(text)

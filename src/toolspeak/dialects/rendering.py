@@ -1,0 +1,406 @@
+"""The ways to write calls, one function each: what `table` builds its rows from.
+
+A style takes the calls of a turn and, if marks must carry one, the nonce. Text that could be taken for
+markup is escaped, and a call whose keys do not fit the grammar is written with JSON arguments, so that
+reading gives back what was written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from ..core.parsing.arguments import to_json
+from ..core.types import JSONObject, JSONValue, ToolCall, is_array, is_object
+from .openings import OPENINGS, THINKING
+from .tag_names import CALL_TAGS, CONTAINER_TAGS, NAME_TAGS, PARAMETER_TAGS
+
+Style: TypeAlias = Callable[[Sequence[ToolCall], str | None], str]
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*").fullmatch
+_TAG_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*").fullmatch
+#: Tags that mean something else than a tool or a parameter of that name.
+_MARKS = frozenset({*OPENINGS, *THINKING, *NAME_TAGS, *PARAMETER_TAGS})
+_PARTS = PARAMETER_TAGS | CONTAINER_TAGS | CALL_TAGS | {"arg_key", "arg_value"}
+#: Tags for all arguments together, the usual one first.
+_CONTAINERS = ("arguments", "parameters", "tool_input")
+_GEMMA_QUOTE = '<|"|>'
+
+
+def with_nonce(mark: str, nonce: str | None) -> str:
+    """The mark with the nonce in it: as an attribute of a tag or an info string, otherwise right behind it."""
+    if nonce is None or not mark:
+        return mark
+    head, newline, _ = mark.partition("\n")
+    if head.endswith(">") and not head.endswith("|>") and "｜>" not in head and head.startswith("<"):
+        return f"{head[:-1]} {nonce}>{newline}"
+    return f"{head} {nonce}\n" if newline else f"{head.rstrip(' ')} {nonce} "
+
+
+# ---- JSON
+
+
+def _json(call: ToolCall, name: str = "name", arguments: str = "arguments") -> str:
+    return to_json({name: call.name, arguments: call.arguments})
+
+
+def _signed(document: JSONObject, nonce: str | None) -> str:
+    return to_json({"nonce": nonce, **document} if nonce is not None else document)
+
+
+def _fence(body: str, info: str, nonce: str | None) -> str:
+    """A code fence. The body is one line, so no run of ticks inside can close it."""
+    info = f"{info} {nonce}" if nonce is not None else info
+    return f"```{info}\n{body}\n```"
+
+
+def fenced(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """The default contract: a fenced block for each call."""
+    return "\n".join(_fence(_json(call, "tool", "parameters"), "json action", nonce) for call in calls)
+
+
+def line(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """A bare line for each call."""
+    return "\n".join(_signed({"tool": call.name, "args": call.arguments}, nonce) for call in calls)
+
+
+def xlam(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """A bare JSON array."""
+    signature = {} if nonce is None else {"nonce": nonce}
+    return to_json([{**signature, "name": call.name, "arguments": call.arguments} for call in calls])
+
+
+def decision(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """The document of the two-phase plan."""
+    return _signed({"tools": [{"name": call.name, "arguments": call.arguments} for call in calls]}, nonce)
+
+
+def envelope(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """The document of the constrained plan."""
+    return _signed({"calls": [{"name": call.name, "arguments": call.arguments} for call in calls], "reply": ""}, nonce)
+
+
+def hermes(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """A tag around each JSON object."""
+    opener = with_nonce("<tool_call>", nonce)
+    return "\n".join(f"{opener}\n{_json(call)}\n</tool_call>" for call in calls)
+
+
+def json_list(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """A JSON array of calls."""
+    return "[" + ", ".join(map(_json, calls)) + "]"
+
+
+mistral = json_list
+
+
+def keyed_list(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """A JSON array of objects, each with the name of a tool as its only key."""
+    return to_json([{call.name: call.arguments} for call in calls])
+
+
+def command_r(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """A JSON array with ids and long key names."""
+    rows = [
+        {"tool_call_id": str(index), "tool_name": call.name, "parameters": call.arguments}
+        for index, call in enumerate(calls)
+    ]
+    return to_json(rows)
+
+
+def llama(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """A mark before each JSON object."""
+    mark = with_nonce("<|python_tag|>", nonce)
+    return "".join(mark + _json(call, arguments="parameters") for call in calls)
+
+
+def gigachat(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """A mark before each JSON object."""
+    mark = with_nonce("<|function_call|>", nonce)
+    return "".join(mark + _json(call) for call in calls)
+
+
+def between(opener: str, closer: str, name: str = "name", arguments: str = "arguments", behind: str = "") -> Style:
+    """Marks around each JSON object; `behind` stands between the first one, which may carry a nonce, and the object."""
+
+    def style(calls: Sequence[ToolCall], nonce: str | None) -> str:
+        mark = with_nonce(opener, nonce) + behind
+        return "\n".join(f"{mark}{_json(call, name, arguments)}{closer}" for call in calls)
+
+    return style
+
+
+def phi(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """`functools[...]`; the word takes no nonce, so with one a fence carries it."""
+    body = json_list(calls, None)
+    return f"functools{body}" if nonce is None else _fence(body, "tool_call", nonce)
+
+
+# ---- a name, then JSON
+
+
+def devstral(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """`[TOOL_CALLS]name[ARGS]{...}`."""
+    mark = with_nonce("[TOOL_CALLS]", nonce)
+    return "".join(f"{mark}{call.name}[ARGS]{to_json(call.arguments)}" for call in calls)
+
+
+def deepseek(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """Full-width tokens around name and JSON."""
+    return "".join(
+        f"<｜tool▁call▁begin｜>{call.name}<｜tool▁sep｜>{to_json(call.arguments)}<｜tool▁call▁end｜>" for call in calls
+    )
+
+
+def kimi_k2(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """Tokens around a numbered name and JSON."""
+    return "".join(
+        f"<|tool_call_begin|>functions.{call.name}:{index}<|tool_call_argument_begin|>"
+        f"{to_json(call.arguments)}<|tool_call_end|>"
+        for index, call in enumerate(calls)
+    )
+
+
+def functionary(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """A tag that names the function around its JSON."""
+    return "\n".join(
+        f"{with_nonce(f'<function={call.name}>', nonce)}{to_json(call.arguments)}</function>" for call in calls
+    )
+
+
+def harmony(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """A commentary message to the function."""
+    mark = f" {nonce}" if nonce is not None else ""
+    return "<|start|>assistant".join(
+        f"<|channel|>commentary to=functions.{call.name}{mark} <|constrain|>json<|message|>"
+        f"{to_json(call.arguments)}<|call|>"
+        for call in calls
+    )
+
+
+def recipients(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """`>>>name` on a line of its own, then its JSON. A nonce stands between the mark and the name."""
+    mark = f">>>{nonce} " if nonce is not None else ">>>"
+    return "".join(f"{mark}{call.name}\n{to_json(call.arguments)}" for call in calls)
+
+
+def react(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """Two lines for each call."""
+    mark = f" {nonce}" if nonce is not None else ""
+    return "\n".join(f"Action{mark}: {call.name}\nAction Input: {to_json(call.arguments)}" for call in calls)
+
+
+# ---- Python
+
+
+def _python(call: ToolCall) -> str:
+    """Named arguments; a dictionary when a key cannot be a name."""
+    if not all(map(_IDENTIFIER, call.arguments)):
+        return f"{call.name}({_literal(call.arguments)})"
+    return f"{call.name}({', '.join(f'{key}={_literal(value)}' for key, value in call.arguments.items())})"
+
+
+def _python_key(key: str) -> str:
+    return key if _IDENTIFIER(key) else to_json(key)
+
+
+def _literal(value: JSONValue) -> str:
+    """The value as Python writes it."""
+    if value is None or isinstance(value, bool):
+        return str(value)
+    if is_object(value):
+        return "{" + ", ".join(f"{to_json(key)}: {_literal(item)}" for key, item in value.items()) + "}"
+    if is_array(value):
+        return "[" + ", ".join(map(_literal, value)) + "]"
+    return to_json(value)
+
+
+def python_list(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """`[name(key=value), ...]`."""
+    return "[" + ", ".join(map(_python, calls)) + "]"
+
+
+def python_lines(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """`name(key=value)` on a line of its own."""
+    return "\n".join(map(_python, calls))
+
+
+def pythonic(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """A bare list of calls; it has no mark for a nonce, so with one a fence carries it."""
+    body = python_list(calls, None)
+    return body if nonce is None else _fence(body, "tool_code", nonce)
+
+
+# ---- Gemma
+
+
+def gemma(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """`call:name{key:<|"|>text<|"|>}` between tokens."""
+    mark = with_nonce("<|tool_call>", nonce)
+    return "".join(f"{mark}call:{call.name}{_raw_quoted(call, _GEMMA_QUOTE)}<tool_call|>" for call in calls)
+
+
+def functiongemma(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """`call:name{key:<escape>text<escape>}` between tags."""
+    mark = with_nonce("<start_function_call>", nonce)
+    return "".join(f"{mark}call:{call.name}{_raw_quoted(call, '<escape>')}<end_function_call>" for call in calls)
+
+
+def _raw_quoted(call: ToolCall, quote: str) -> str:
+    """The arguments with raw quotes around their texts; as JSON when a text holds the quote itself."""
+    return _quoted(call.arguments, quote) if _fits_quotes(call.arguments, quote) else to_json(call.arguments)
+
+
+def _fits_quotes(value: JSONValue, quote: str) -> bool:
+    if is_object(value):
+        return all(_fits_quotes(key, quote) and _fits_quotes(item, quote) for key, item in value.items())
+    if is_array(value):
+        return all(_fits_quotes(item, quote) for item in value)
+    return not isinstance(value, str) or quote not in value + quote[:-1]
+
+
+def _quoted(value: JSONValue, quote: str) -> str:
+    if isinstance(value, str):
+        return f"{quote}{value}{quote}"
+    if is_object(value):
+        return "{" + ",".join(f"{_python_key(key)}:{_quoted(item, quote)}" for key, item in value.items()) + "}"
+    if is_array(value):
+        return "[" + ",".join(_quoted(item, quote) for item in value) + "]"
+    return to_json(value)
+
+
+# ---- tags
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace("\r", "&#13;")
+
+
+def _text(value: JSONValue) -> str:
+    """What stands between the tags: text as it is, everything else as JSON."""
+    return _escaped(value if isinstance(value, str) else to_json(value))
+
+
+def _inline(value: JSONValue) -> str:
+    """The same on the line of the tags; text that begins with a line break gets lines of its own."""
+    text = _text(value)
+    return f"\n{text}\n" if text.startswith("\n") else text
+
+
+def _fits_tags(call: ToolCall) -> bool:
+    """Whether every key can stand in a tag."""
+    return all(_TAG_KEY(key) for key in call.arguments)
+
+
+def invoke(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """`<invoke name=...>` with named parameters."""
+
+    def parameter(key: str, value: JSONValue) -> str:
+        return f'<parameter name="{key}">{_inline(value)}</parameter>'
+
+    return "\n".join(_invoke(call, parameter, "") for call in calls)
+
+
+def dsml(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """The same with DeepSeek's prefix and types."""
+
+    def parameter(key: str, value: JSONValue) -> str:
+        kind = "true" if isinstance(value, str) else "false"
+        return f'<｜DSML｜parameter name="{key}" string="{kind}">{_inline(value)}</｜DSML｜parameter>'
+
+    return "\n".join(_invoke(call, parameter, "｜DSML｜") for call in calls)
+
+
+def _invoke(call: ToolCall, parameter: Callable[[str, JSONValue], str], prefix: str) -> str:
+    if _fits_tags(call):
+        body = "".join(parameter(key, value) + "\n" for key, value in call.arguments.items())
+    else:
+        body = to_json(call.arguments) + "\n"
+    return f'<{prefix}invoke name="{call.name}">\n{body}</{prefix}invoke>'
+
+
+def qwen_xml(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """`<function=name>` with parameters on lines of their own."""
+    opener = with_nonce("<tool_call>", nonce)
+    return "\n".join(f"{opener}\n{_function(call)}\n</tool_call>" for call in calls)
+
+
+def _function(call: ToolCall) -> str:
+    if not _fits_tags(call):
+        return f"<function={call.name}>\n{to_json(call.arguments)}\n</function>"
+    body = "".join(f"<parameter={key}>\n{_text(value)}\n</parameter>\n" for key, value in call.arguments.items())
+    return f"<function={call.name}>\n{body}</function>"
+
+
+def glm(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """A name, then keys and values in tags of their own."""
+    opener = with_nonce("<tool_call>", nonce)
+    return "\n".join(f"{opener}{call.name}\n{_pairs(call)}</tool_call>" for call in calls)
+
+
+def _pairs(call: ToolCall) -> str:
+    if not _fits_tags(call):
+        return to_json(call.arguments) + "\n"
+    return "".join(
+        f"<arg_key>{key}</arg_key>\n<arg_value>{_pair_value(value)}</arg_value>\n"
+        for key, value in call.arguments.items()
+    )
+
+
+def _pair_value(value: JSONValue) -> str:
+    """Text that would be read as a quoted string is quoted itself."""
+    return _escaped(to_json(value)) if isinstance(value, str) and value[:1] == '"' else _inline(value)
+
+
+def tool_use(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """Tags for the name and for the arguments, which are JSON."""
+    opener = with_nonce("<tool_use>", nonce)
+    return "\n".join(f"{opener}\n<name>{call.name}</name>\n{_contained(call)}\n</tool_use>" for call in calls)
+
+
+def _contained(call: ToolCall) -> str:
+    """All arguments in a tag that none of them is called like; without one where all such names are taken."""
+    tag = next((name for name in _CONTAINERS if name not in call.arguments), "")
+    json = to_json(call.arguments)
+    return f"<{tag}>{json}</{tag}>" if tag else json
+
+
+def tool_tag(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """A tag named like the tool around tags named like the parameters."""
+    return "\n".join(_tool_element(call, nonce) for call in calls)
+
+
+def _tool_element(call: ToolCall, nonce: str | None) -> str:
+    """A tool whose name is a mark of its own is named by an attribute instead."""
+    if call.name in _MARKS:
+        return functionary([call], nonce)
+    return f"{with_nonce(f'<{call.name}>', nonce)}\n{_children(call)}</{call.name}>"
+
+
+def _children(call: ToolCall) -> str:
+    clashes = call.name in call.arguments or not _PARTS.isdisjoint(call.arguments)
+    if clashes or not _fits_tags(call):
+        return to_json(call.arguments) + "\n"
+    return "".join(f"<{key}>\n{_text(value)}\n</{key}>\n" for key, value in call.arguments.items())
+
+
+def kimi_k3(calls: Sequence[ToolCall], nonce: str | None) -> str:
+    """Tags written with `<|open|>` and `<|close|>`."""
+    return "".join(
+        f'<|open|>call tool="{call.name}" index="{index}"<|sep|>{_long_arguments(call)}<|close|>call<|sep|>'
+        for index, call in enumerate(calls, start=1)
+    )
+
+
+def _long_arguments(call: ToolCall) -> str:
+    if not _fits_tags(call):
+        return to_json(call.arguments)
+    return "".join(
+        f'<|open|>argument key="{key}" type="{_kind(value)}"<|sep|>{_inline(value)}<|close|>argument<|sep|>'
+        for key, value in call.arguments.items()
+    )
+
+
+def _kind(value: JSONValue) -> str:
+    return "string" if isinstance(value, str) else "json"

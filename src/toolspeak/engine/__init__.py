@@ -1,0 +1,1 @@
+"""Pure decisions above dialects and protocols: turns, prompts, plans, constraints, rounds, refusals."""

@@ -1,0 +1,1 @@
+"""Constraints: JSON schemas and grammars for upstreams that enforce them."""

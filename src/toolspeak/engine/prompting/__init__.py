@@ -1,0 +1,1 @@
+"""Prompts: tools, history and rules as text for a model without native tool calling."""

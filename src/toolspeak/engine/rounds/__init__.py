@@ -1,0 +1,1 @@
+"""The agent loop as a state machine: rounds, call checks, transcript."""

@@ -1,0 +1,1 @@
+"""One turn: from a request to the answer, with retries and repairs."""

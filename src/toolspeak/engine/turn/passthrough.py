@@ -1,0 +1,141 @@
+"""One turn in which nothing is to be done: no tools, now or earlier, so the request goes up as it is.
+
+The same methods as `Engine`, and action for action the same as its plan `pass`, without what that plan never uses:
+contract, nonces, scanner, recovery. Most of what a proxy carries is of this kind.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...core.events import (
+    CallArgs,
+    CallEnd,
+    CallStart,
+    Event,
+    Failure,
+    Finish,
+    FinishReason,
+    Noted,
+    TextDelta,
+    UsageSeen,
+    fold,
+)
+from ...core.types import Note, Request, ToolChoice, Usage
+from ..planning.strategy import Plan
+from .actions import Action, Ask, Done, Emit, Outcome, Stop
+from .trace import AttemptTrace, Trace
+
+if TYPE_CHECKING:
+    from .output_gate import Gate
+
+_ANY = ToolChoice()
+#: There is only one request.
+_FIRST = 1
+_NO_CALL = Note("no_tools", "no tools reached the model")
+_CALLED = Note("")
+_CALL = (CallStart, CallArgs, CallEnd)
+
+
+def passes(request: Request, plan: Plan) -> bool:
+    """Whether the turn of this request is one."""
+    return plan.rule == "no_tools" and plan.kind == "pass" and request.tool_choice == _ANY
+
+
+class Passage:
+    """One turn."""
+
+    #: The answer to the only request ends the turn.
+    answered: tuple[AttemptTrace, ...] = ()
+
+    def __init__(self, request: Request, plan: Plan, *, stamp: int, notes: tuple[Note, ...] = ()) -> None:
+        self._request = request
+        self._plan = plan
+        self._stamp = stamp
+        self._notes = notes
+        self._over = False
+        self._raw: list[str] = []
+        self._aside: list[Event] = []  # everything but the text
+        self._gate: Gate | None = None
+        self._usage = Usage()
+        self._reason: FinishReason = "unknown"
+        self._failure: Failure | None = None
+
+    def start(self) -> list[Action]:
+        """The request."""
+        ask = Ask(_FIRST, self._request)
+        return [Emit([Noted(note) for note in self._notes]), ask] if self._notes else [ask]
+
+    def feed(self, attempt: int, event: Event) -> list[Action]:
+        """An event of the answer."""
+        if self._over or attempt != _FIRST:
+            return []
+        if type(event) is TextDelta:
+            self._raw.append(event.text)
+        elif type(event) is UsageSeen:
+            self._usage = event.usage
+            return []
+        elif type(event) is Finish:
+            self._reason = event.reason
+            return []
+        elif isinstance(event, Failure):
+            self._failure = event
+            return [Stop(_FIRST), *self.end(_FIRST)]
+        else:
+            self._aside.append(event)
+            if isinstance(event, _CALL):
+                return self._call(event)
+        return [Emit([event])]
+
+    def _call(self, event: Event) -> list[Action]:
+        if self._gate is None:
+            from .output_gate import (
+                Gate,  # with all that it knows of refusals: hardly anybody calls what nobody offered
+            )
+
+            self._gate = Gate(_ANY, lambda index: f"emulated_{self._stamp}_{index}", False)
+        out = self._gate.take([event])
+        return [Emit(out)] if out else []
+
+    def end(self, attempt: int) -> list[Action]:
+        """The answer is over."""
+        if self._over or attempt != _FIRST:
+            return []
+        self._over = True
+        events: list[Event] = self._gate.finish() if self._gate is not None else []
+        events.append(UsageSeen(self._usage))
+        if self._failure is not None:
+            events += (self._failure, Finish("error"))
+        else:
+            called = self._called and self._reason in ("stop", "unknown")
+            events.append(Finish("tool_calls" if called else self._reason))
+        return [Emit(events), Done(self._outcome())]
+
+    @property
+    def _called(self) -> bool:
+        return self._gate is not None and self._gate.passed > 0
+
+    def _outcome(self) -> Outcome:
+        plan = self._plan
+        reply = fold(self._aside) if self._aside else None
+        attempt = AttemptTrace(
+            "relay",
+            self._request,
+            "".join(self._raw),
+            reply.reasoning if reply is not None else "",
+            reply.candidates if reply is not None else (),
+            reply.notes if reply is not None else (),
+            self._reason,
+            self._usage,
+        )
+        no_call = _CALLED if self._called else _NO_CALL
+        trace = Trace(
+            plan.kind,
+            plan.rule,
+            plan.why,
+            (attempt,),
+            why_no_call=no_call.detail,
+            policy=plan.policy,
+            no_call_code=no_call.code,
+        )
+        return Outcome(_FIRST, (), self._failure, trace)

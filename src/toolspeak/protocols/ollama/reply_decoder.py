@@ -1,0 +1,184 @@
+"""What an upstream answers to Ollama's chat, streamed or not, to events.
+
+A stream is a line of JSON for each piece, a whole answer is one. A call is always whole. No input raises: what is odd
+is noted, or becomes a `Failure`.
+"""
+
+from __future__ import annotations
+
+from ...core.events import Event, Failure, Finish, FinishReason, OpaqueSeen, ReasoningDelta, TextDelta, UsageSeen
+from ...core.types import JSONObject, JSONValue, Opaque, Usage, is_array, is_object
+from ..shared.fields import MAX_BODY, MAX_CALLS, count, failure_from, read_json, repair_json, shorten
+from ..shared.framing import NDJSONDecoder, Template
+from ..shared.reply_decoder import ReplyReader
+from ..shared.whole_calls import whole_call
+
+#: Kinds of opaque parts: pictures that a model made, and how long everything took.
+IMAGES, TIMINGS = "ollama_images", "ollama_timings"
+_TIMES = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
+_FINISH: dict[str, FinishReason] = {"stop": "stop", "length": "length"}
+#: A model was loaded or unloaded: nothing was said, and nothing was to be said.
+_SILENT = {"load": "model_loaded", "unload": "model_unloaded"}
+#: The first bytes, kept to show them if nothing can be read.
+_HEAD = 1000
+_BOM = b"\xef\xbb\xbf"
+
+
+class ReplyDecoder(ReplyReader):
+    """Reads one answer: `feed` gives the events that the bytes make certain, `close` the last ones.
+
+    Whether a stream was asked for makes one difference: without it, an answer need not say that it is done.
+    """
+
+    def __init__(self, stream: bool) -> None:
+        super().__init__(stream)
+        self._lines = NDJSONDecoder()
+        self._calls = 0
+        self._ids: set[str] = set()
+        self._usage: Usage | None = None
+        self._times: JSONObject = {}
+        self._reason = ""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the upstream said why it stopped: then a connection that breaks loses nothing."""
+        return self._over or bool(self._reason)
+
+    # ------------------------------------------------------------------------------------------- framing
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The events that these bytes make certain."""
+        if self._over:
+            return []
+        if not self._read:  # until a line could be read, all of them may be one document
+            self._body.extend(data)
+            self._head = bytes(self._body[:_HEAD])
+            if len(self._body) > MAX_BODY:
+                self._fail(Failure(f"the answer is larger than {MAX_BODY} bytes", body=shorten(self._head)))
+        for frame in self._lines.feed(data):
+            self._frame(frame)
+        return self._taken()
+
+    def close(self) -> list[Event]:
+        """The events that only the end of the answer makes certain."""
+        for frame in self._lines.close():
+            self._frame(frame)
+        body = bytes(self._body).removeprefix(_BOM)
+        if not self._over and not self._read and is_object(whole := read_json(body)):
+            self._bad = 0
+            self._line(whole, body)
+        if not self._over:
+            self._end()
+        return self._taken()
+
+    def _learn(self, read: bytes, name: str, payload: bytes) -> Template | None:
+        """Not used: each line has its time, so no two differ by their text alone."""
+
+    def _event(self, name: str, payload: bytes) -> None:
+        value = read_json(payload)
+        if value is None and (repaired := repair_json(payload)) is not None:
+            self._mended()
+            value = read_json(repaired)
+        if is_object(value):
+            if self._quotes is not None and (named := _name_of(value)) is not None and payload.count(b'"message"') == 1:
+                self._quotes.add(payload + b"\n", named)
+            self._line(value, payload)
+        else:
+            self._unreadable(payload)
+
+    def _whole(self, body: bytes) -> None:
+        """Not used: a whole answer is a stream of one line."""
+
+    # ------------------------------------------------------------------------------------------- reading
+
+    def _line(self, line: JSONObject, payload: bytes) -> None:
+        self._read += 1
+        if line.get("error"):
+            self._fail(failure_from(line, body=payload))
+            return
+        message = line.get("message")
+        if is_object(message):
+            self._message(message)
+        if not line.get("done"):
+            return
+        reason = line.get("done_reason")
+        self._reason = self._reason or (reason if isinstance(reason, str) and reason else "stop")
+        if "eval_count" in line or "prompt_eval_count" in line:
+            self._usage = Usage(count(line.get("prompt_eval_count")), count(line.get("eval_count")))
+        self._times |= {name: value for name in _TIMES if (value := count(line.get(name)))}
+
+    def _message(self, message: JSONObject) -> None:
+        for target, name in ((ReasoningDelta, "thinking"), (TextDelta, "content")):
+            text = message.get(name)
+            if isinstance(text, str) and text:
+                self._add(target, text)
+        images = message.get("images")
+        if is_array(images) and images:
+            self._emit(OpaqueSeen(Opaque(IMAGES, images)))
+        calls = message.get("tool_calls")
+        for call in calls if is_array(calls) else ():
+            self._call(call)
+
+    def _call(self, call: JSONValue) -> None:
+        body = call.get("function") if is_object(call) else None
+        name = body.get("name") if is_object(body) else None
+        if not is_object(call) or not is_object(body) or not isinstance(name, str) or not name:
+            self._note("call_without_name", "a call that names no tool was dropped")
+            return
+        if self._calls >= MAX_CALLS:
+            self._note("calls_dropped", f"more than {MAX_CALLS} calls")
+            return
+        identifier = call.get("id")
+        identifier = identifier if isinstance(identifier, str) else ""
+        if identifier in self._ids:
+            self._note("duplicate_call_id", f"`{shorten(identifier)}` was used twice")
+            identifier = ""
+        self._ids |= {identifier} - {""}
+        for event in whole_call(self._calls, name, identifier, body.get("arguments")):
+            self._emit(event)
+        self._calls += 1
+
+    # --------------------------------------------------------------------------------------------- the end
+
+    def _end(self) -> None:
+        if not self._reason and not self._stream and self._read == 1 and not self._bad:
+            self._reason = "missing"
+        if not self._reason:
+            self._fail(self._unfinished())
+            return
+        reason = self._settled()
+        self._last_words()
+        self._emit(Finish(reason))
+
+    def _unfinished(self) -> Failure:
+        if self._bad and not self._read:
+            return Failure("the upstream did not answer with a chat of Ollama's", body=shorten(self._head))
+        return self._truncated()
+
+    def _settled(self) -> FinishReason:
+        """The reason, where it fits what was said; else what was said tells it."""
+        reason = _FINISH.get(self._reason, "unknown")
+        if self._reason in _SILENT:
+            self._note(_SILENT[self._reason], "the model said nothing, for it was not asked anything")
+        elif reason == "unknown":
+            self._note("finish_reason_derived", f"the upstream said `{shorten(self._reason)}`")
+        if reason == "length":
+            return reason
+        return "tool_calls" if self._calls else "stop"
+
+    def _last_words(self) -> None:
+        super()._last_words()
+        if self._times:
+            self._emit(OpaqueSeen(Opaque(TIMINGS, self._times)))
+        if self._usage is not None:
+            self._emit(UsageSeen(self._usage))
+
+
+def _name_of(line: JSONObject) -> JSONObject | None:
+    """The model that a line names, if it says nothing but text; each has a time of its own."""
+    message, model = line.get("message"), line.get("model")
+    if line.get("error") or line.get("done") is not False or not is_object(message) or not isinstance(model, str):
+        return None
+    said = (line.get("created_at"), message.get("content"), message.get("thinking", ""))
+    beside = message.get("role") != "assistant" or message.get("images") or message.get("tool_calls")
+    return None if beside or not model or not all(isinstance(text, str) for text in said) else {"model": model}

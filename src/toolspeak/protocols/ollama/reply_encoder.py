@@ -1,0 +1,184 @@
+"""What our own face answers to an Ollama client: events to lines of JSON, a reply to an answer, errors to theirs.
+
+A call goes out when it is complete; one that was cut is dropped. Text, the bulk of a stream, goes out by byte
+templates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from ...core.events import (
+    CallArgs,
+    CallEnd,
+    CallStart,
+    Event,
+    Failure,
+    Finish,
+    FinishReason,
+    OpaqueSeen,
+    ReasoningDelta,
+    Reply,
+    TextDelta,
+    UsageSeen,
+)
+from ...core.types import JSONObject, JSONValue, Opaque, Request, ToolCall, Usage, is_array, is_object
+from ...errors import ToolspeakError
+from ..shared.fields import failure_from, read_json, shorten, status_of, to_line, to_wire
+from ..shared.passthrough_bytes import NamingEncoder
+from ..shared.whole_calls import WholeCalls
+from .reply_decoder import IMAGES, TIMINGS
+
+_encode = msgspec.json.Encoder().encode
+BROKEN = Failure("the turn ended in an error")
+
+
+class ReplyEncoder(NamingEncoder):
+    """Events to the lines of a stream. This protocol has no place for `id`."""
+
+    def __init__(self, request: Request, *, id: str, created: int, model: str) -> None:
+        super().__init__()
+        self._created = wire_time(created)
+        self._rest = b'},"done":false}\n'
+        self._adopt({"model": model})
+        self._asked = bool(request.messages)
+        self._calls = WholeCalls()
+        self._called = 0
+        self._times: JSONObject = {}
+        self._closed = False
+        self._usage = Usage()
+        self._reason: FinishReason = "unknown"
+
+    def _adopt(self, name: JSONObject) -> None:
+        self._head = to_line({**name, "created_at": self._created})[:-1]
+        #: What stands before a piece of text; `_rest` stands behind it.
+        self._text = self._head + b',"message":{"role":"assistant","content":'
+
+    def encode(self, events: Sequence[Event]) -> bytes:
+        """The bytes to send for these events."""
+        out: list[bytes] = []
+        for event in events:
+            if self._closed:
+                break
+            if type(event) is TextDelta:
+                text = event.text
+                out += (self._text, _encode(text) if text.isascii() else to_line(text), self._rest)
+            else:
+                out.append(self._other(event))
+        return b"".join(out)
+
+    def close(self, extension: JSONObject | None = None) -> bytes:
+        """The last line, with the reason and the counts. `extension` goes into it."""
+        if self._closed:
+            return b""
+        if self._reason == "error":
+            return self._fail(BROKEN)
+        self._closed = True
+        return self._line({}, last_fields(self._reason, self._usage, self._times, self._asked), extension)
+
+    def _line(self, message: JSONObject, rest: JSONObject, extension: JSONObject | None = None) -> bytes:
+        fields: JSONObject = {"message": {"role": "assistant", "content": "", **message}, **rest}
+        if extension:
+            fields["toolspeak"] = extension
+        return self._head + b"," + to_line(fields)[1:] + b"\n"
+
+    def _other(self, event: Event) -> bytes:
+        message: JSONObject | None = None
+        match event:
+            case ReasoningDelta(text):
+                message = {"thinking": text}
+            case CallStart() | CallArgs() | CallEnd():
+                message = self._call(event)
+            case OpaqueSeen(part):
+                self._times = timings([part]) or self._times
+                images = _images([part])
+                message = {"images": images} if images else None
+            case UsageSeen(usage):
+                self._usage = usage
+            case Finish(reason):
+                self._reason = reason
+            case Failure():
+                return self._fail(event)
+            case _:  # notes and judgements are for the extension
+                pass
+        return b"" if message is None else self._line(message, {"done": False})
+
+    def _call(self, event: CallStart | CallArgs | CallEnd) -> JSONObject | None:
+        call = self._calls.feed(event)
+        if call is None:
+            return None
+        self._called += 1
+        return {"tool_calls": [_wire_call(call, self._called - 1)]}
+
+    def _fail(self, failure: Failure) -> bytes:
+        self._closed = True
+        return to_line({"error": failure.message}) + b"\n"
+
+
+def wire_time(created: int) -> str:
+    """A moment as this protocol writes it."""
+    return datetime.fromtimestamp(created, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _wire_call(call: ToolCall, index: int) -> JSONObject:
+    wire: JSONObject = {"id": call.id} if call.id else {}
+    return {**wire, "function": {"index": index, "name": call.name, "arguments": call.arguments}}
+
+
+def last_fields(reason: FinishReason, usage: Usage, times: JSONObject, asked: bool) -> JSONObject:
+    """The fields that end a turn; counts that are nought are not written."""
+    word = "length" if reason == "length" else "stop" if asked else "load"
+    counts = {"prompt_eval_count": usage.input_tokens, "eval_count": usage.output_tokens}
+    return {"done": True, "done_reason": word, **times, **{name: value for name, value in counts.items() if value}}
+
+
+def encode_reply(
+    reply: Reply, request: Request, *, id: str, created: int, model: str, extension: JSONObject | None = None
+) -> bytes:
+    """The answer to a client that did not ask for a stream; an error object when the turn broke."""
+    if reply.failure is not None or reply.finish_reason == "error":
+        return to_wire({"error": (reply.failure or BROKEN).message})
+    message: JSONObject = {"role": "assistant", "content": reply.text}
+    if reply.reasoning:
+        message["thinking"] = reply.reasoning
+    images = _images(reply.opaque)
+    if images:
+        message["images"] = images
+    if reply.calls:
+        message["tool_calls"] = [_wire_call(call, at) for at, call in enumerate(reply.calls)]
+    body: JSONObject = {"model": model, "created_at": wire_time(created), "message": message}
+    body |= last_fields(reply.finish_reason, reply.usage, timings(reply.opaque), bool(request.messages))
+    return to_wire(body | {"toolspeak": extension} if extension else body)
+
+
+def _images(parts: Iterable[Opaque]) -> list[JSONValue]:
+    return [image for part in parts if part.kind == IMAGES and is_array(part.data) for image in part.data]
+
+
+def timings(parts: Iterable[Opaque]) -> JSONObject:
+    """How long everything took, as the last that knows says."""
+    times: JSONObject = {}
+    for part in parts:
+        if part.kind == TIMINGS and is_object(part.data):
+            times = part.data
+    return times
+
+
+# ------------------------------------------------------------------------------------------------------ errors
+
+
+def decode_error(status: int, body: bytes, headers: Mapping[str, str]) -> Failure:
+    """The failure that an answer with an error status stands for. The names of the headers are in lower case."""
+    value: JSONValue = read_json(body)
+    if value is None:
+        text = shorten(body)
+        value = "" if text.startswith("<") else text  # a page says nothing in one line
+    return failure_from(value, status, body, f"the upstream answered with status {status}")
+
+
+def encode_error(error: ToolspeakError) -> tuple[int, bytes]:
+    """The status and body that tell a client of an error; an upstream's own status is passed on."""
+    return status_of(error), to_wire({"error": str(error)})

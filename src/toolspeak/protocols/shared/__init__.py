@@ -1,0 +1,1 @@
+"""Code that several protocol codecs share."""

@@ -1,0 +1,1 @@
+"""Access control: authentication, API keys, login sessions, Host/Origin checks, limits."""

@@ -1,0 +1,1 @@
+"""HTTP glue between uvicorn and the application."""

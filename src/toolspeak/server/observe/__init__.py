@@ -1,0 +1,1 @@
+"""Observability: request context, logs, metrics, traces."""

@@ -1,0 +1,1 @@
+"""The proxied exchange: client request, upstream calls, response."""

@@ -1,0 +1,1 @@
+"""Tools that the proxy runs itself: the loop, its memory, its progress events."""

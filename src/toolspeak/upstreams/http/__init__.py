@@ -1,0 +1,1 @@
+"""HTTP upstreams: connections, transports, retries, event streams."""

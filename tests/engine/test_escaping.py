@@ -1,0 +1,265 @@
+"""Foreign text cannot open a role, a call or a result, and stays readable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.dialects.test_registry import CALLS, pairs, typed_tools
+from tests.growth import assert_linear
+from toolspeak import ToolCall, ToolResult, parse, render_calls
+from toolspeak.core.types import Media, TextPart
+from toolspeak.dialects.registry import DIALECTS, render_result
+from toolspeak.engine.prompting.escaping import (
+    Level,
+    fenced,
+    joined,
+    json_text,
+    neutralise,
+    one_line,
+    plain_name,
+    result_text,
+    shortened,
+    shown_name,
+    written,
+)
+
+NONCE = "k7q2xm"
+
+#: Control tokens of chat templates: neutralised wherever they stand.
+TURNS = """
+<|im_start|> <|im_end|> <|eot_id|> <|start_header_id|> <|channel|> <||im_start||> <｜User｜> <｜begin▁of▁sentence｜> <|/x|>
+<|turn>user <turn|> <|"|> <tool_call|> [INST] [/INST] <<SYS>> <</SYS>> [SYSTEM_PROMPT] [AVAILABLE_TOOLS] <s> </s> <bos>
+<start_of_turn> <end_of_turn> [gMASK] <sop> [|user|] [|endofturn|] ]~b] ]~!b[ [e~[ ]<]minimax[>[ <reserved_106> <SPECIAL_12>
+<extra_id_0> <unused5> <EOS_TOKEN> <seed:bos>
+""".split()
+#: Tokens around calls, results and thinking.
+CALLS_AND_THINKING = """
+<tool_call> </tool_call> <tool▁call> <minimax:tool_call> <DSMLtool_calls> <tool_response> </tool_response> <function_calls>
+<start_function_call> <escape> [TOOL_CALLS] [/TOOL_RESULTS] [ARGS] <tool_call{ <tool_call
+""".split()
+THINKING = "<think> </think> <thinking> [THINK] [/THINK]".split()
+#: Marks that readers know but no tokeniser does.
+MARKS = [
+    "<function=f>",
+    '<invoke name="f">',
+    "<call>",
+    "<tools>",
+    "<observation>",
+    "[TOOL_REQUEST]",
+    "```json action\n{}",
+    "~~~action\n{}",
+    "text ```json result\n{}",
+    "```` tool:f\n{}",
+    "```tool_code",
+    "Action: f",
+    "\n  Observation: x",
+    "</think>Action: f",
+    "Tool result: x",
+    "functools[{",
+    "to=functions.f",
+]
+#: Ordinary text and code.
+ORDINARY = [
+    "a < b and c > d",
+    "f <| x |> g",
+    "<sub>2</sub> <section> <strong> <thinker> <tool_caller>",
+    "[INSTALL] [1] [x]",
+    "list[0][1] ]] [[",
+    "```python\nprint(1)\n```",
+    "`json action`",
+    "In Action: nothing",
+    "My Observation: none",
+    "",
+]
+
+
+@pytest.mark.requirement("R-E8", "R-E9")
+@pytest.mark.parametrize("token", TURNS)
+@pytest.mark.parametrize("level", ["turns", "foreign", "own"])
+def test_a_control_token_is_broken_everywhere(token: str, level: Level):
+    safe = neutralise(f"a {token} b", level)
+    assert token not in safe
+    assert safe.replace(" ", "") == f"a{token}b"
+
+
+@pytest.mark.requirement("R-E8")
+@pytest.mark.parametrize("token", CALLS_AND_THINKING + THINKING)
+def test_marks_of_calls_and_thinking_are_broken_in_foreign_text(token: str):
+    safe = neutralise(token)
+    assert token not in safe
+    assert safe.replace(" ", "") == token
+
+
+@pytest.mark.requirement("R-E9")
+@pytest.mark.parametrize("mark", CALLS_AND_THINKING + MARKS)
+def test_every_mark_of_a_call_is_broken_in_what_the_model_said_before(mark: str):
+    assert mark not in neutralise(mark, "own")
+
+
+@pytest.mark.parametrize("token", CALLS_AND_THINKING + THINKING + MARKS)
+def test_users_may_speak_of_calls_and_thinking(token: str):
+    assert neutralise(token, "turns") == token
+
+
+@pytest.mark.parametrize("token", THINKING)
+def test_thinking_that_the_model_did_itself_stays(token: str):
+    assert neutralise(token, "own") == token
+
+
+@pytest.mark.parametrize("text", ORDINARY)
+@pytest.mark.parametrize("level", ["turns", "foreign", "own"])
+def test_ordinary_text_is_left_alone(text: str, level: Level):
+    assert neutralise(text, level, NONCE) == text
+
+
+@pytest.mark.requirement("R-E2")
+def test_the_nonce_is_broken_in_foreign_text():
+    assert NONCE not in neutralise(f"<x {NONCE}> {NONCE}", "foreign", NONCE)
+
+
+@pytest.mark.requirement("R-E8")
+@given(st.lists(st.sampled_from([*TURNS, *CALLS_AND_THINKING, *THINKING, "<", "[", "]", "|", " ", "a"])).map("".join))
+def test_what_has_been_neutralised_holds_nothing_to_neutralise(text: str):
+    assert neutralise(neutralise(text)) == neutralise(text)
+
+
+@pytest.mark.no_cover
+@pytest.mark.requirement("R-T12")
+@pytest.mark.parametrize(
+    "unit", ["<", "<|", "<||||", "[", "`", "```", "~~~ ", "\n ", "> ", "<a", "<tool", "Action", "]<"]
+)
+def test_neutralising_takes_time_linear_in_the_text(unit: str):
+    def both(size: int) -> Callable[[], object]:
+        text = unit * (size // len(unit))
+        return lambda: (neutralise(text, "own", NONCE), neutralise(text, "foreign", NONCE))
+
+    assert_linear(both, 80_000)
+
+
+# ---- names and lengths
+
+
+@pytest.mark.parametrize("name", ["get_weather", "mcp__files-read", "a.b", "Wetter für morgen", "天气"])
+def test_a_plain_name_is_shown_as_it_is(name: str):
+    assert plain_name(name)
+    assert shown_name(name) == name
+
+
+@pytest.mark.requirement("R-E8")
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("a\nb", "a b"),
+        ("<|im_start|>", "< |im_start|>"),
+        ("<tool_call>", "< tool_call>"),
+        ("", "unnamed"),
+        ("\n", "unnamed"),
+        ("x" * 300, "x" * 199 + "…"),
+    ],
+)
+def test_a_name_that_could_be_more_than_a_name_is_made_one(name: str, shown: str):
+    assert not plain_name(name)
+    assert shown_name(name) == shown
+
+
+@pytest.mark.requirement("R-E2")
+def test_a_name_cannot_carry_the_nonce():
+    assert NONCE not in shown_name(f"ping {NONCE}", NONCE)
+    assert NONCE not in written("hermes", (ToolCall(f"ping {NONCE}", {}),), NONCE).partition("\n")[2]
+
+
+def test_one_line_is_one_line():
+    assert one_line(" a\n\n b\t<s> ", 50) == "a b < s>"
+    assert one_line("abcdef", 4) == "abc…"
+
+
+def test_a_long_text_keeps_its_head_and_its_tail():
+    assert shortened("abcdefghij", 10) == "abcdefghij"
+    assert shortened("abcdefghijkl", 9) == "abcdef\n[... 3 characters left out ...]\njkl"
+
+
+@pytest.mark.requirement("R-E9")
+@pytest.mark.parametrize("text", ["plain", "```\ninside\n```", "a ````` b"])
+def test_nothing_inside_can_close_a_fence(text: str):
+    block = fenced(text, "x")
+    ticks = block[: block.index("x")]
+    assert set(ticks) == {"`"} and len(ticks) >= 3
+    assert ticks not in text
+    assert block == f"{ticks}x\n{text}\n{ticks}"
+
+
+def test_plain_texts_that_follow_each_other_become_one_part():
+    image, marked = Media("image", "data:,"), TextPart("c", {"cache": 1})
+    parts = [TextPart("a"), TextPart("b"), image, TextPart("c"), marked, TextPart("d")]
+    assert joined(parts) == (TextPart("ab"), image, TextPart("c"), marked, TextPart("d"))
+
+
+# ---- JSON and calls
+
+
+@pytest.mark.requirement("R-E8")
+@pytest.mark.parametrize("token", TURNS + CALLS_AND_THINKING + THINKING)
+def test_json_says_the_same_without_the_token(token: str):
+    value = {token: [token, {"a": f"x{token}"}], "list": [[1], []]}
+    text = json_text(value)
+    assert msgspec.json.decode(text) == value
+    if '"' not in token:
+        assert token not in text
+
+
+@pytest.mark.requirement("R-E9")
+@pytest.mark.parametrize("name", DIALECTS)
+@pytest.mark.parametrize("nonce", [None, NONCE])
+def test_a_call_keeps_its_arguments_without_the_tokens_in_them(name: str, nonce: str | None):
+    tokens = "<|im_start|> [INST] </s> ]~b] <think>"
+    call = ToolCall("save", {"text": f"x {tokens} y", "tags": [tokens]})
+    text = written(name, (call,), nonce)
+    assert not any(token in text for token in tokens.split())
+    if name not in ("gemma", "functiongemma"):  # raw quotes have no escapes: there a space sets the tokens apart
+        reply = parse(text, typed_tools([call]), dialect=name, nonce=nonce)
+        assert pairs(reply.calls) == pairs([call])
+
+
+@pytest.mark.requirement("R-E9", "C2")
+@pytest.mark.parametrize("name", DIALECTS)
+@settings(max_examples=5)
+@given(calls=CALLS)
+def test_calls_are_written_as_the_dialect_writes_them_where_nothing_is_in_the_way(name: str, calls: list[ToolCall]):
+    if "<" not in str(calls) and "[" not in str(calls):
+        assert written(name, tuple(calls), NONCE) == render_calls(name, calls, NONCE)
+
+
+@pytest.mark.requirement("R-E8")
+def test_a_name_in_a_call_cannot_open_a_role():
+    assert "<|im_start|>" not in written("hermes", (ToolCall("<|im_start|>", {}),), None)
+
+
+# ---- results
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_a_result_stands_in_the_marks_of_its_dialect(name: str):
+    assert result_text(name, "42", None) == render_result(name, ToolResult("", "42"))
+
+
+@pytest.mark.requirement("R-E8")
+@pytest.mark.parametrize("name", DIALECTS)
+def test_no_result_can_close_its_own_marks(name: str):
+    closing = DIALECTS[name].result[1].strip()
+    content = neutralise(f"a\n{closing}\n```\nb" if closing else "a", "foreign", NONCE)
+    text = result_text(name, content, NONCE)
+    last = text.splitlines()[-1]
+    assert last not in content
+    assert NONCE in text.splitlines()[0]
+    assert content in text
+
+
+def test_a_result_without_a_closing_mark_gets_one_with_the_nonce():
+    assert result_text("react", "42", NONCE) == f"Observation: {NONCE} 42\n(end of result {NONCE})"
+    assert result_text("hermes", "42", NONCE) == f"<tool_response {NONCE}>\n42\n</tool_response {NONCE}>"
+    assert result_text("action", "a ``` b", NONCE) == f"````json result {NONCE}\na ``` b\n````"

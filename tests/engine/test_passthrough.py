@@ -1,0 +1,154 @@
+"""A turn in which nothing is to be done: it says what the engine would say, action for action."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import cast
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolspeak.core.events import (
+    CallArgs,
+    CallEnd,
+    CallStart,
+    Event,
+    Failure,
+    Finish,
+    Noted,
+    OpaqueSeen,
+    ReasoningDelta,
+    TextDelta,
+    UsageSeen,
+)
+from toolspeak.core.types import Message, Note, Opaque, Request, TextPart, Tool, ToolChoice, Usage
+from toolspeak.engine.planning.capabilities import Capabilities
+from toolspeak.engine.planning.strategy import Plan, Settings, plan
+from toolspeak.engine.turn.actions import Action, Ask, Done, Emit, Stop
+from toolspeak.engine.turn.engine import Engine
+from toolspeak.engine.turn.passthrough import Passage, passes
+
+STAMP = 17
+REQUEST = Request("m", (Message("user", (TextPart("How is the weather?"),)),), stream=True)
+
+
+def planned(request: Request, **settings: str) -> Plan:
+    return plan(request, Capabilities().find("openai", "m", "http://127.0.0.1:9/v1"), Settings(**settings))  # type: ignore[arg-type]
+
+
+def passage(*notes: Note) -> Passage:
+    return Passage(REQUEST, planned(REQUEST), stamp=STAMP, notes=notes)
+
+
+def engine(*notes: Note) -> Engine:
+    nonces: Callable[[int], str] = lambda counter: f"abc{counter}"  # noqa: E731
+    return Engine(REQUEST, planned(REQUEST), Settings(), stamp=STAMP, nonces=nonces, notes=notes)
+
+
+def told(turn: Passage | Engine, events: Sequence[Event]) -> tuple[list[Event], list[Action]]:
+    """The events of a turn, and its other actions."""
+    actions = [*turn.start()]
+    for event in events:
+        actions += turn.feed(1, event)
+    actions += turn.end(1)
+    emitted = [event for action in actions if isinstance(action, Emit) for event in action.events]
+    return emitted, [action for action in actions if not isinstance(action, Emit)]
+
+
+WORDS = st.text("abc {}[]`<>\n", max_size=12)
+
+
+@st.composite
+def calls(draw: st.DrawFn) -> list[Event]:
+    """A call, of which the end may be missing."""
+    index = draw(st.integers(0, 2))
+    name, own = draw(st.sampled_from(["ping", "pong"])), draw(st.sampled_from(["", "call_1"]))
+    pieces = draw(st.lists(st.sampled_from(["{", "}", '{"a":1}']), max_size=2))
+    ends = draw(st.sampled_from([[], [CallEnd(index)], [CallEnd(index, False, (Note("arguments_invalid", "x"),))]]))
+    return [CallStart(index, name, own), *(CallArgs(index, piece) for piece in pieces), *ends]
+
+
+ANY_EVENTS = st.lists(
+    st.one_of(
+        calls(),
+        st.one_of(
+            WORDS.map(TextDelta),
+            WORDS.map(ReasoningDelta),
+            st.builds(lambda code: Noted(Note(code, "seen")), st.sampled_from(["odd", "even"])),
+            st.just(OpaqueSeen(Opaque("audio", {"id": "a"}))),
+            st.builds(lambda spent, said: UsageSeen(Usage(spent, said)), st.integers(0, 9), st.integers(0, 9)),
+            st.sampled_from(["stop", "length", "tool_calls", "content_filter"]).map(Finish),  # type: ignore[arg-type]
+        ).map(lambda event: [event]),
+    ),
+    max_size=8,
+).map(lambda pieces: [event for piece in pieces for event in piece])
+ENDS = st.sampled_from([[], [Failure("it fell over", "upstream", 500)], [Finish("stop")]])
+
+
+@given(ANY_EVENTS, ENDS, st.sampled_from([(), (Note("seen", "before"),)]))
+@pytest.mark.requirement("C5")
+def test_it_says_what_the_engine_says(events: list[Event], end: list[Event], notes: tuple[Note, ...]):
+    given_events = [*events, *end]
+    assert told(passage(*notes), given_events) == told(engine(*notes), given_events)
+
+
+@pytest.mark.requirement("C5")
+def test_the_request_goes_up_as_it_is_and_the_answer_comes_back_as_it_is():
+    turn = passage()
+    assert turn.start() == [Ask(1, REQUEST)]
+    assert turn.feed(1, TextDelta("It rains.")) == [Emit([TextDelta("It rains.")])]
+    assert turn.feed(1, UsageSeen(Usage(3, 2))) == []
+    assert turn.feed(1, Finish("stop")) == []
+    last, done = turn.end(1)
+    assert last == Emit([UsageSeen(Usage(3, 2)), Finish("stop")])
+    assert isinstance(done, Done)
+    assert (done.outcome.requests, done.outcome.warnings, done.outcome.failure) == (1, (), None)
+    (attempt,) = done.outcome.trace.attempts
+    assert (attempt.phase, attempt.raw, attempt.usage) == ("relay", "It rains.", Usage(3, 2))
+
+
+def test_a_call_that_nobody_offered_a_tool_for_goes_on_with_an_id_of_its_own():
+    turn = passage()
+    turn.start()
+    call: list[Event] = [CallStart(0, "ping"), CallArgs(0, "{}"), CallEnd(0)]
+    emitted = [event for each in call for action in turn.feed(1, each) for event in cast("Emit", action).events]
+    assert emitted == told(engine(), call)[0][: len(emitted)]
+    assert [type(event) for event in emitted] == [CallStart, CallArgs, CallEnd]
+    assert turn.feed(1, ReasoningDelta("hm")) == [Emit([ReasoningDelta("hm")])]
+
+
+def test_a_failure_stops_it_and_nothing_is_heard_behind_it():
+    turn = passage()
+    turn.start()
+    failure = Failure("it fell over", "upstream", 500)
+    stop, last, done = turn.feed(1, failure)
+    assert (stop, last) == (Stop(1), Emit([UsageSeen(Usage()), failure, Finish("error")]))
+    assert isinstance(done, Done)
+    assert done.outcome.failure == failure
+    assert turn.feed(1, TextDelta("more")) == turn.end(1) == []
+
+
+def test_what_belongs_to_another_attempt_is_ignored():
+    turn = passage()
+    turn.start()
+    assert turn.feed(2, TextDelta("x")) == turn.end(2) == []
+
+
+_TOOL = Tool("ping")
+
+
+@pytest.mark.parametrize(
+    ("changed", "settings", "does"),
+    [
+        ({}, {}, True),
+        ({"tools": (_TOOL,)}, {}, False),
+        ({"tools": (_TOOL,)}, {"mode": "off"}, False),
+        ({"tool_choice": ToolChoice("required")}, {}, False),
+        ({"tool_choice": ToolChoice("none")}, {}, False),
+    ],
+)
+def test_only_a_request_without_tools_passes(changed: dict[str, object], settings: dict[str, str], does: bool):
+    request = msgspec.structs.replace(REQUEST, **changed)
+    assert passes(request, planned(request, **settings)) is does

@@ -1,0 +1,416 @@
+"""Refusals are told from answers: measured on sets written without sight of the tables, then rule by rule."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.growth import assert_cheap_beside
+from toolspeak.engine.refusals.answer_view import SPACELESS, topics_in, view_of
+from toolspeak.engine.refusals.classifier import OPENING, RETRYABLE, Verdict, classify, may_open_refusal
+
+SETS = Path(__file__).parent.parent / "refusals"
+
+# ------------------------------------------------------------------------------------------ measured
+
+
+def rows(name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (SETS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def judged(row: dict[str, Any]) -> str:
+    return classify(row["text"], row["tools"]).category
+
+
+def held(text: str) -> int:
+    """How many characters of an answer are held back before it flows."""
+    return next((size for size in range(1, len(text) + 1) if not may_open_refusal(text[:size])), len(text))
+
+
+@pytest.mark.requirement("E1")
+def test_at_most_one_answer_in_a_hundred_is_taken_for_a_refusal():
+    answers = [row for row in rows("answers") if "shape" not in row]
+    wrong = [row["text"] for row in answers if judged(row) != "answer"]
+    assert len(wrong) <= len(answers) / 100, wrong
+
+
+@pytest.mark.requirement("E1")
+@pytest.mark.parametrize("shape", ["need", "question", "advice", "instead"])
+def test_answers_in_the_shape_of_a_refusal_are_left_alone(shape: str):
+    """That nothing is needed, what is missing, what the reader may do, what was done instead: in every language."""
+    answers = [row for row in rows("answers") if row.get("shape") == shape]
+    assert len({row["language"] for row in answers}) == 6
+    assert [row["text"] for row in answers if judged(row) != "answer"] == []
+
+
+@pytest.mark.requirement("E1")
+def test_nine_refusals_in_ten_are_recognised():
+    refusals = [row for row in rows("refusals") if row["category"] in RETRYABLE]
+    seen = [judged(row) in RETRYABLE for row in refusals]
+    assert sum(seen) / len(seen) >= 0.9
+    # The tables were improved after reading the misses on even lines. Of the misses on odd lines only the checks that
+    # stopped them were known, so these lines tell better how far the tables carry.
+    unseen = [
+        judged(row) in RETRYABLE
+        for line, row in enumerate(rows("refusals"), 1)
+        if line % 2 and row["category"] in RETRYABLE
+    ]
+    assert sum(unseen) / len(unseen) >= 0.85
+
+
+@pytest.mark.requirement("E1")
+def test_refusals_that_were_written_later_are_mostly_recognised_and_answers_left_alone():
+    """Of these refusals the misses on even lines were read before the tables were improved, those on odd lines not."""
+    refusals = rows("held_out")
+    seen = [judged(row) in RETRYABLE for row in refusals]
+    assert sum(seen) / len(seen) >= 0.85
+    assert sum(seen[::2]) / len(seen[::2]) >= 0.7
+    wrong = [row["text"] for row in rows("held_out_answers") if judged(row) != "answer"]
+    assert wrong == []
+
+
+@pytest.mark.requirement("E1")
+@pytest.mark.parametrize("half", ["read", "counted"])
+def test_refusals_in_new_words_are_recognised_and_answers_left_alone(half: str):
+    """Written before the tables were read again; of the half that is counted no miss has been looked at since."""
+    refusals = [judged(row) in RETRYABLE for row in rows("blind_refusals") if row["half"] == half]
+    assert len(refusals) == 30
+    assert sum(refusals) / len(refusals) >= 0.9
+    answers = [row for row in rows("blind_answers") if row["half"] == half]
+    assert len(answers) == 63
+    assert sum(judged(row) in RETRYABLE for row in answers) <= 1
+    assert all(judged(row) == "safety" for row in answers if row["category"] == "safety")
+
+
+@pytest.mark.requirement("E1")
+@pytest.mark.parametrize("row", rows("wordings"), ids=lambda row: row["text"][:40])
+def test_what_brings_the_parts_of_a_refusal_together_is_one_in_any_words(row: dict[str, Any]):
+    assert (judged(row) in RETRYABLE) is (row["kind"] == "refusal")
+
+
+@pytest.mark.requirement("E1")
+def test_what_is_declined_for_safety_is_never_asked_again():
+    declined = [row for row in (*rows("refusals"), *rows("safety")) if row["category"] == "safety"]
+    assert [row["text"] for row in declined if judged(row) in RETRYABLE] == []
+
+
+@pytest.mark.requirement("E1")
+@pytest.mark.parametrize(("part", "least"), [("first", 0.9), ("second", 0.9), ("third", 0.7)])
+def test_what_is_declined_for_safety_is_mostly_recognised(part: str, least: float):
+    """Where a call is demanded, what is not recognised is asked again. Of the third part no miss has been looked at."""
+    declined = [judged(row) == "safety" for row in rows("safety") if row["part"] == part]
+    assert sum(declined) / len(declined) >= least
+    known = [judged(row) == "safety" for row in rows("refusals") if row["category"] == "safety"]
+    assert sum(known) / len(known) >= 0.9
+
+
+def test_a_reason_before_what_went_wrong_is_none_for_declining():
+    text = "The terms of service are in terms.txt. I won't find more, since the search failed."
+    assert classify(text, TOOLS).category == "answer"
+    assert classify("Phishing is a crime. I won't write that.", TOOLS).category == "safety"
+
+
+@pytest.mark.requirement("B11")
+def test_an_ordinary_answer_is_held_for_a_few_characters_only():
+    sizes = sorted(held(row["text"]) for row in rows("answers"))
+    assert sum(sizes) / len(sizes) <= 8
+    assert sizes[len(sizes) * 9 // 10] <= 16
+
+
+# -------------------------------------------------------------------------------------------- by rule
+
+TOOLS = ("get_weather", "read_file", "web_search")
+
+#: Category, language and text.
+REFUSALS = [
+    ("no_tools", "en", "I'm sorry, but I don't have access to any tools in this conversation."),
+    ("no_tools", "en", "No tools are available to me, so I can't do that."),
+    ("no_tools", "en", "If only I had a search tool, I would look up the latest news."),
+    ("no_tools", "en", "I don't have a tool for reading files."),
+    ("cannot_access", "en", "As an AI language model, I don't have real-time access to weather data."),
+    ("cannot_access", "en", "I’m unable to read files on your computer. Please paste the contents here."),
+    ("describes", "en", "I would use the get_weather tool with the city set to Paris."),
+    ("describes", "en", "Let me check the weather in Paris for you."),
+    ("describes", "en", "Sure! I'll look that up. One moment please. ✈️"),
+    ("describes", "en", "Searching the web now..."),
+    ("describes", "en", "The next call: `get_weather` with the city Paris."),
+    ("describes", "en", "First I would call read_file, then pass its result to web_search."),
+    ("asks_permission", "en", "I can check that for you. Would you like me to do that?"),
+    ("asks_permission", "en", "It depends on the weather. I could look up the forecast. Interested?"),
+    ("asks_permission", "en", "There are several causes: a bug, a typo. To find out, I'd have to run a search. May I?"),
+    ("safety", "en", "I'm sorry, I can't help with that."),
+    ("safety", "en", "I can't help you build a weapon; that would be dangerous and illegal."),
+    ("no_tools", "de", "Es tut mir leid, aber ich habe keinen Zugriff auf Tools."),
+    ("cannot_access", "de", "Ich kann leider nicht auf das Internet zugreifen, um das aktuelle Wetter abzurufen."),
+    ("describes", "de", "Ich werde jetzt das Wetter in Paris abrufen."),
+    ("asks_permission", "de", "Soll ich das Wetter für Paris abrufen?"),
+    ("safety", "de", "Dabei kann ich nicht helfen, denn das wäre illegal."),
+    ("no_tools", "fr", "Je suis désolé, mais je n'ai pas accès à des outils."),
+    ("cannot_access", "fr", "Je ne peux pas accéder à Internet ni consulter la météo en temps réel."),
+    ("describes", "fr", "Je vais vérifier la météo à Paris."),
+    ("asks_permission", "fr", "Voulez-vous que je consulte la météo ?"),
+    ("safety", "fr", "Je ne peux pas vous aider, car c'est illégal."),
+    ("no_tools", "es", "Lo siento, no tengo acceso a herramientas externas."),
+    ("cannot_access", "es", "No puedo acceder a información meteorológica en tiempo real."),
+    ("describes", "es", "Voy a consultar el tiempo en París."),
+    ("asks_permission", "es", "¿Quieres que consulte el tiempo en París?"),
+    ("safety", "es", "No puedo ayudarte con eso, sería ilegal."),
+    ("no_tools", "zh", "抱歉，我没有可用的工具来完成这个请求。"),
+    ("no_tools", "zh", "抱歉，我沒有可用的工具。"),
+    ("no_tools", "zh", "我这里没有get_weather这个工具。"),
+    ("cannot_access", "zh", "作为一个AI语言模型，我无法访问互联网，因此无法提供实时天气信息。"),
+    ("describes", "zh", "好的，我来为您查询巴黎的天气。"),
+    ("asks_permission", "zh", "需要我帮您查询巴黎的天气吗？"),
+    ("safety", "zh", "这是违法的，我不能帮助您。"),
+    ("no_tools", "ja", "申し訳ありませんが、利用できるツールがありません。"),
+    ("cannot_access", "ja", "私はリアルタイムの天気情報にアクセスできません。"),
+    ("describes", "ja", "パリの天気を確認します。少々お待ちください。"),
+    ("asks_permission", "ja", "パリの天気を調べましょうか？"),
+    ("safety", "ja", "それは違法ですので、お手伝いできません。"),
+]
+
+ANSWERS = {
+    "a plain answer": "The weather in Paris is 18°C and sunny.",
+    "the name of a tool, for who asked which": "get_weather",
+    "the same as a sentence": "The tool is `get_weather`.",
+    "nothing at all": "",
+    "white space": " \n ",
+    "a limit that no tool could lift": "I cannot give medical advice.",
+    "a tool that nobody offered": "I don't have a tool for feeding your cat.",
+    "something that no tool is for": "I can't access your bank account.",
+    "a limit, then the answer": "I can't check your bank balance, but the weather in Rome will be fine.",
+    "a report": "I could not find the file notes.txt.",
+    "a report with its cause": "I can't open notes.txt because the file does not exist.",
+    "a report in German": "Ich konnte die Datei nicht finden.",
+    "a report in French": "Je n'ai pas trouvé le fichier.",
+    "a report in Spanish": "No encontré el archivo.",
+    "a report in Chinese": "我没有找到该文件。",
+    "a report in Japanese": "ファイルが見つかりませんでした。",
+    "a question for an argument": "Which city do you mean?",
+    "a limit until more is said": "I can't check the weather without a city.",
+    "a limit and a question for what is missing": "I can't look up the weather. Which city do you mean?",
+    "a condition": "If I can't access the file, I will tell you.",
+    "a quotation": 'The phrase "I don\'t have access to tools" is a common refusal.',
+    "a quotation in a block": "> I don't have access to tools\n\nThat is what it said.",
+    "an explanation": "Models often say that I don't have access to tools.",
+    "an opinion on tools": "I can't recommend one tool over another.",
+    "an offer of more": "It's 18°C in Paris. Would you like me to check tomorrow's forecast too?",
+    "an offer of more in German": "In Rom sind es 14 Grad. Soll ich auch das Wetter für morgen prüfen?",
+    "a grave step": "This will permanently delete 42 files. Do you want me to proceed?",
+    "a grave step that is declined": "I can't delete the file notes.txt.",
+    "a choice": "Should I check Paris or Lyon?",
+    "an invitation": "Let me know if you need anything else.",
+    "an explanation to come": "Let me explain how the weather works.",
+    "a result with the tool's name": "I used get_weather: it is 18 degrees.",
+    "a question about a tool": "Did you mean get_weather?",
+    "a quotation that is explained": "「検索します」は丁寧な言い方で、目上の人に使います。",
+    "an example in a fence": "For example:\n```\nget_weather(city='Paris')\n```\nlike that.",
+    "a call that is quoted": '<tool_call>{"name": "get_weather", "arguments": {}}</tool_call> is what the page holds.',
+    "an announcement with its result": "Let me check: 18 seats at 27.50 make 495.",
+    "a short question after an answer": "It is sunny in Rome. Interested?",
+    "a tool and a question for its argument": "The tool `get_weather` needs a city. Which one?",
+    "a tool in the reader's hands": "To call get_weather yourself from Python, write a short script.",
+    "a tool and another that gets its result": "First call `read_file`, then pass its result to `web_search`.",
+    "a plan that is advice": "I'd check the weather and then decide.",
+    "a question whether to repeat it": "The search has no results yet. Should I try again?",
+    "no need of tools": "Aucun outil n'est nécessaire : 42.",
+    "what was done instead": "I don't have access to the file a.txt, so I used the public copy. It says 42.",
+    "a tool named long before the end": f"I'll use get_weather. {'The sun shone on the hills all day long. ' * 9}",
+}
+
+
+@pytest.mark.requirement("E1")
+@pytest.mark.parametrize(("category", "language", "text"), REFUSALS, ids=[text[:40] for _, _, text in REFUSALS])
+def test_refusals_are_told_by_kind_and_language(category: str, language: str, text: str):
+    verdict = classify(text, TOOLS)
+    assert (verdict.category, verdict.language) == (category, language)
+    assert verdict.rule
+
+
+@pytest.mark.requirement("E1")
+@pytest.mark.parametrize("case", ANSWERS)
+def test_ordinary_answers_are_left_alone(case: str):
+    assert classify(ANSWERS[case], TOOLS).category not in RETRYABLE
+    if case != "a grave step that is declined":
+        assert classify(ANSWERS[case], TOOLS) == Verdict("answer")
+
+
+@pytest.mark.parametrize(
+    ("text", "retried"),
+    [
+        ("I can't help with that using the tools available to me.", False),
+        ("Sorry, I can't do that with the tools I have.", False),
+        ("None of the available tools can do that.", False),
+        ("Das kann ich mit den verfügbaren Werkzeugen nicht erledigen.", False),
+        ("Je ne peux pas le faire avec les outils disponibles.", False),
+        ("No puedo hacerlo con las herramientas disponibles.", False),
+        ("可用的工具都无法做到这一点。", False),
+        ("利用可能なツールではそれはできません。", False),
+        ("I can't check the weather with the tools available to me.", True),
+        ("Mit meinen Werkzeugen kann ich das Wetter nicht abrufen.", True),
+        ("None of my tools can look up the weather.", True),
+        ("None of the tools are available to me.", True),
+    ],
+)
+def test_who_knows_the_tools_may_say_that_none_serves_unless_one_does(text: str, retried: bool):
+    verdict = classify(text, ["find_hotel", "get_weather"])
+    assert (verdict.category in RETRYABLE) == retried
+
+
+def test_a_limit_counts_only_where_a_tool_could_lift_it():
+    text = "Unfortunately I can't look up stock prices."
+    assert classify(text, ["get_stock_price"]).category == "cannot_access"
+    assert classify(text, ["web_search"]).category == "cannot_access"
+    assert classify(text, ["translate"]).category == "answer"
+    assert classify(text).category == "cannot_access"  # nothing is known of the tools
+
+
+def test_a_tool_that_runs_commands_reaches_files_and_the_web():
+    for text in ("I can't read your files.", "I can't browse the web."):
+        assert classify(text, ["bash"]).category == "cannot_access"
+
+
+def test_words_in_a_tools_name_tell_what_it_is_for():
+    assert classify("I can't look up the warranty.", ["getWarrantyInfo"]).category == "cannot_access"
+    assert classify("I can't look up the warranty.", ["getMenu"]).category == "answer"
+
+
+def test_a_tool_named_like_a_word_counts_only_as_a_tool():
+    assert classify("I'd use the calculator tool with 12 * 7.", ["calculator"]).category == "describes"
+    assert classify("I'd use `calculator` with 12 * 7.", ["calculator"]).category == "describes"
+    assert classify("A calculator is a machine.", ["calculator"]).category == "answer"
+
+
+def test_an_explained_refusal_is_not_mistaken_for_one_of_safety():
+    text = "I'm sorry, I can't help with that, because I don't have access to the internet."
+    assert classify(text, TOOLS).category == "cannot_access"
+
+
+def test_a_long_answer_is_judged_by_its_opening_and_its_end():
+    filler = "The river runs through the old town and past the mill. " * 60
+    assert classify(f"I don't have any tools. {filler}", TOOLS).category == "no_tools"
+    assert classify(f"{filler}I'll use get_weather for that.", TOOLS).category == "describes"
+    assert classify(f"{filler}I don't have any tools. {filler}", TOOLS).category == "answer"
+
+
+def test_names_of_any_shape_do_no_harm():
+    for names in (["(", "[a"], [""], ["x" * 5000], [str(number) for number in range(2000)]):
+        assert classify("I don't have any tools.", names).category == "no_tools"
+
+
+# ----------------------------------------------------------------------------------------- the opening
+
+OPENINGS = [text for category, _, text in REFUSALS if category in ("no_tools", "cannot_access")]
+#: Openings that only a whole answer tells: they begin like any other.
+UNHELD = ("If only I had", "我这里没有get_weather")
+
+
+@pytest.mark.requirement("B11")
+@pytest.mark.parametrize("text", [text for text in OPENINGS if not text.startswith(UNHELD)])
+def test_the_opening_of_a_refusal_is_held_to_its_end(text: str):
+    assert all(may_open_refusal(text[:size]) for size in range(min(len(text) + 1, OPENING)))
+
+
+@pytest.mark.requirement("B11")
+def test_nothing_is_decided_before_anything_is_said_and_everything_after_the_opening():
+    assert may_open_refusal("")
+    assert may_open_refusal("  \n")
+    refusal = "I'm sorry, but I don't have any tools. " * 9
+    assert may_open_refusal(refusal[: OPENING - 1])
+    assert not may_open_refusal(refusal[:OPENING])
+
+
+@pytest.mark.requirement("B11")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The weather",
+        "Sure",
+        "18 °C",
+        "I think",
+        "I can't rec",
+        "巴黎",
+        "パリ",
+        "Il fait",
+        "Hace",
+        "Es regnet",
+        "```",
+        "{",
+    ],
+)
+def test_an_ordinary_opening_flows(text: str):
+    assert not may_open_refusal(text)
+
+
+@pytest.mark.requirement("B11")
+def test_a_sentence_that_turns_out_harmless_flows_when_it_ends():
+    text = "I can't tell a lie"
+    assert may_open_refusal(f"{text}.")
+    assert not may_open_refusal(f"{text}. ")
+    assert may_open_refusal("I can't access files. ")
+
+
+words = st.sampled_from(
+    "I'm sorry , but I don't have can't access any tools . \n Ich kann nicht Je ne peux pas No puedo 我 没有 工具 。 私は "
+    "リアルタイム ツール the weather is".split(" ")
+)
+
+
+@pytest.mark.requirement("B11")
+@settings(max_examples=150)
+@given(st.lists(words, max_size=14).map(" ".join) | st.text(max_size=60), st.text(max_size=20))
+def test_what_flows_is_never_held_again(text: str, more: str):
+    if not may_open_refusal(text):
+        assert not may_open_refusal(text + more)
+
+
+# -------------------------------------------------------------------------------------------- hostile
+
+HOSTILE = {
+    "negations": "i cannot ",
+    "modifiers": "i don't have any the a some such ",
+    "German": "ich kann nicht ",
+    "French": "je ne peux pas ",
+    "Chinese": "我没有任何可用的",
+    "Japanese": "アクセスする",
+    "spaces": " ",
+    "quotes": '"',
+    "ticks": "`",
+    "one word": "w",
+    "full stops": ". ",
+    "names": "get_weather ",
+}
+
+
+@pytest.mark.requirement("R-T12")
+@pytest.mark.no_cover
+@pytest.mark.parametrize("case", HOSTILE)
+def test_the_length_of_a_text_does_not_matter(case: str):
+    text = HOSTILE[case] * (1_000_000 // len(HOSTILE[case]))
+    classify(text[:8192], TOOLS)  # the tables are compiled once
+
+    def judge(length: int) -> object:
+        return classify(text[:length], TOOLS), may_open_refusal(text[:length])
+
+    assert_cheap_beside(lambda: judge(1_000_000), lambda: judge(8192), most=1_000_000 / 8192)
+
+
+@settings(max_examples=100)
+@given(st.text(max_size=300), st.lists(st.text(max_size=12), max_size=3))
+def test_every_text_gets_a_verdict(text: str, names: list[str]):
+    assert classify(text, names).category in {*RETRYABLE, "safety", "answer"}
+
+
+def test_topics_are_found_in_every_language():
+    for sentence in ("the weather", "das wetter", "la meteo", "el clima", "今天的天气", "東京の天気"):
+        assert "weather" in topics_in(sentence)
+    assert {"zh", "ja"} == SPACELESS
+
+
+def test_numbers_and_pictures_alone_are_no_sentences():
+    assert view_of("Fine. 😊 12.5! Good.", ()).head == ("fine.", "good.")

@@ -1,0 +1,129 @@
+"""Which upstream serves a model, by whatever name it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.growth import assert_linear
+from toolspeak.errors import ConfigError
+from toolspeak.server.proxy.model_catalogue import Catalogue, Place, UnknownModel
+
+UPSTREAMS = {
+    "near": ("qwen3:8b", "llama-3", "shared"),
+    "far": ("gpt-5*", "shared", "claude"),
+    "any": (),
+}
+ALIASES = {"fast": "qwen3:8b", "smart": "far:gpt-5-pro", "wild": "any:x/y:z"}
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("llama-3", Place("near", "llama-3")),
+        ("qwen3:8b", Place("near", "qwen3:8b")),
+        ("shared", Place("near", "shared")),
+        ("far:shared", Place("far", "shared")),
+        ("near:qwen3:8b", Place("near", "qwen3:8b")),
+        ("gpt-5-mini", Place("far", "gpt-5-mini")),
+        ("far:gpt-5", Place("far", "gpt-5")),
+        ("fast", Place("near", "qwen3:8b", "fast")),
+        ("smart", Place("far", "gpt-5-pro", "smart")),
+        ("wild", Place("any", "x/y:z", "wild")),
+        ("any:whatever", Place("any", "whatever")),
+        ("whatever/else:1", Place("any", "whatever/else:1")),
+    ],
+)
+def test_a_name_leads_to_an_upstream_and_the_model_there(name: str, place: Place):
+    assert Catalogue(UPSTREAMS, ALIASES).find(name) == place
+
+
+def test_what_ollamas_clients_put_behind_a_name_is_no_part_of_it():
+    catalogue = Catalogue({"near": ("llama-3",)}, {"fast": "llama-3"})
+    assert catalogue.find("llama-3:latest") == Place("near", "llama-3")
+    assert catalogue.find("fast:latest") == Place("near", "llama-3", "fast")
+    assert Catalogue({"near": ("m:latest",)}).find("m:latest") == Place("near", "m:latest")
+
+
+@pytest.mark.parametrize("name", ["near:gpt-5", "far:llama-3", "near:", "gpt-4", "near:far:claude", "", "x" * 10_000])
+def test_no_other_name_leads_anywhere(name: str):
+    with pytest.raises(UnknownModel):
+        Catalogue({key: models for key, models in UPSTREAMS.items() if models}).find(name)
+
+
+def test_an_unknown_name_is_answered_with_near_ones():
+    catalogue = Catalogue({"near": ("llama-3", "qwen3:8b")})
+    with pytest.raises(UnknownModel) as caught:
+        catalogue.find("lama-3")
+    assert str(caught.value) == "`lama-3` is not served here (did you mean `llama-3`?)"
+    with pytest.raises(UnknownModel, match="GET /v1/models"):
+        catalogue.find("zzz")
+    with pytest.raises(UnknownModel, match="names no model"):
+        catalogue.find("")
+
+
+@pytest.mark.requirement("R-T8")
+def test_what_somebody_may_not_use_is_not_there_for_them():
+    catalogue = Catalogue(UPSTREAMS, ALIASES)
+
+    def permits(place: Place) -> bool:
+        return place.upstream == "near"
+
+    assert catalogue.find("shared", permits) == Place("near", "shared")
+    for name in ("far:shared", "smart", "gpt-5", "claude"):
+        with pytest.raises(UnknownModel) as caught:
+            catalogue.find(name, permits)
+        assert "far:" not in str(caught.value).removeprefix(f"`{name}`")
+    assert catalogue.names(permits) == {"fast": "near", "qwen3:8b": "near", "llama-3": "near", "shared": "near"}
+
+
+@pytest.mark.requirement("R-T8")
+def test_a_mistaken_name_is_answered_with_none_that_is_not_shown():
+    with pytest.raises(UnknownModel) as caught:
+        Catalogue({"near": ("llama-3", "llama-5")}).find("llama-4", shows=lambda place: place.model != "llama-3")
+    assert "llama-5" in str(caught.value)
+    assert "llama-3" not in str(caught.value)
+
+
+def test_all_names_are_listed_once_and_a_second_server_of_a_model_by_its_prefix():
+    assert Catalogue(UPSTREAMS, ALIASES).names() == {
+        "fast": "near",
+        "smart": "far",
+        "wild": "any",
+        "qwen3:8b": "near",
+        "llama-3": "near",
+        "shared": "near",
+        "far:shared": "far",
+        "claude": "far",
+    }
+
+
+def test_every_listed_name_is_found_where_the_list_says():
+    catalogue = Catalogue(UPSTREAMS, {**ALIASES, "claude": "near:llama-3"})
+    for name, upstream in catalogue.names().items():
+        assert catalogue.find(name).upstream == upstream
+
+
+def test_an_alias_that_leads_nowhere_is_found_when_the_configuration_is_read():
+    with pytest.raises(ConfigError, match="the alias `a` stands for `b`, which no upstream serves"):
+        Catalogue({"near": ("m",)}, {"a": "b"})
+    # One alias does not lead to another: there are no circles.
+    with pytest.raises(ConfigError):
+        Catalogue({"near": ("m",)}, {"a": "b", "b": "m"})
+
+
+@pytest.mark.requirement("R-T12")
+def test_hostile_names_take_no_time():
+    catalogue = Catalogue({f"u{number}": tuple(f"m{number}-{each}" for each in range(50)) for number in range(20)})
+
+    def miss(name: str) -> Callable[[], object]:
+        def find() -> None:
+            with pytest.raises(UnknownModel) as caught:
+                catalogue.find(name)
+            assert len(str(caught.value)) < 400
+
+        return find
+
+    for unit in ("m", "m-", ":", ":latest"):
+        assert_linear(lambda size, unit=unit: miss(unit * (size // len(unit))), 400_000)

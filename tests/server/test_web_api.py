@@ -1,0 +1,325 @@
+"""What the page asks its server for, and what it never learns."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+import pytest
+
+import toolspeak as ts
+from tests.server.asgi import HELLO, Parrot, Team, ask, gateway, line, run
+from tests.server.test_store_writer import written_to
+from toolspeak.config import Secret
+from toolspeak.core.types import Request, Usage
+from toolspeak.engine.planning.strategy import Settings
+from toolspeak.engine.turn.trace import AttemptTrace, Trace
+from toolspeak.errors import UsageError
+from toolspeak.server.access.origin_guard import Guard
+from toolspeak.server.app import App
+from toolspeak.server.observe.counters import Numbers
+from toolspeak.server.process.control_file import Door, close_door, doors, open_door
+from toolspeak.server.proxy.exchange import Record
+from toolspeak.server.proxy.request_settings import changed_settings
+from toolspeak.server.recording.entries import Entry
+from toolspeak.server.recording.minute_series import Series
+from toolspeak.server.recording.recorder import Recorder
+from toolspeak.server.recording.store_writer import Keeper
+from toolspeak.server.recording.views import line as shown_line
+
+CANARY = "sk-canary-canary-canary"
+TOOLS = [{"type": "function", "function": {"name": "clock", "parameters": {"type": "object"}}}]
+ASKED = {**HELLO, "tools": TOOLS}
+CALL = '```json action\n{"tool": "clock", "parameters": {}}\n```'
+FIXED = Settings(mode="force", marks="fixed")
+
+
+class Desk:
+    """An application with a session, and a model that says what it is told to."""
+
+    def __init__(self, text: str = "Hello.", settings: Settings = FIXED, **fields: Any) -> None:
+        self.parrot = Parrot(text)
+        self.guard = Guard()
+        self.app = App(gateway(line("one", self.parrot, settings=lambda model: settings)), self.guard, **fields)
+        sessions = self.guard.access.sessions
+        self.cookie = {"Cookie": f"toolspeak_session={sessions.exchange(sessions.code())}"}
+
+    def ask(self, method: str, path: str, body: Any = b"", **headers: str) -> Any:
+        return run(ask(self.app, method, path, {**self.cookie, **headers}, body))
+
+    def asked(self, body: Any = ASKED, **headers: str) -> str:
+        answer = self.ask("POST", "/v1/chat/completions", body, **headers)
+        return json.loads(answer.header("x-toolspeak"))["id"]
+
+
+@pytest.mark.requirement("H3")
+def test_a_request_is_told_with_everything_that_belongs_to_it():
+    desk = Desk(f"Hello 🦜\n{CALL}")
+    told = desk.ask("GET", f"/toolspeak/requests/{desk.asked()}").json
+    assert told["client"]["body"] == ASKED
+    assert (told["plan"], told["tools"], told["calls"], told["status"]) == ("inline", "emulated", 1, 200)
+    (attempt,) = told["trace"]["attempts"]
+    assert attempt["raw"] == f"Hello 🦜\n{CALL}"
+    # The bird takes two units.
+    assert attempt["marks"] == [{"start": 9, "end": 9 + len(CALL), "candidates": [0]}]
+    assert told["timing"].keys() == {"whole", "first", "waited", "added", "first_token", "held", "tooled"}
+
+
+@pytest.mark.requirement("H3")
+def test_what_has_no_answer_yet_is_told_without_keys_until_it_has_one():
+    desk = Desk()
+
+    async def looked() -> tuple[Any, Any]:
+        desk.parrot.held, desk.parrot.reached = asyncio.Event(), asyncio.Event()
+        body = {**HELLO, "model": f"m {CANARY}"}
+        shown = {**desk.cookie, "Authorization": f"Bearer {CANARY}"}
+        asking = asyncio.create_task(ask(desk.app, "POST", "/v1/chat/completions", shown, body))
+        await desk.parrot.reached.wait()
+        during = await ask(desk.app, "GET", "/toolspeak/requests", desk.cookie)
+        desk.parrot.held.set()
+        await asking
+        return during.json, (await ask(desk.app, "GET", "/toolspeak/requests", desk.cookie)).json
+
+    during, after = run(looked())
+    (one,) = during["running"]
+    assert (during["requests"], one["face"], one["model"]) == ([], "openai_chat", "m ***")
+    assert one["seconds"] >= 0
+    assert (after["running"], [each["id"] for each in after["requests"]]) == ([], [one["id"]])
+
+
+def test_lines_are_told_from_a_number_on():
+    desk = Desk()
+    desk.asked()
+    mark = desk.ask("GET", "/toolspeak/requests").json["next"]
+    second = desk.asked()
+    later = desk.ask("GET", f"/toolspeak/requests?after={mark}").json["requests"]
+    assert [each["id"] for each in later] == [second]
+    assert len(desk.ask("GET", "/toolspeak/requests?after=nonsense").json["requests"]) == 2
+
+
+def test_a_mark_of_another_process_is_the_beginning():
+    desk = Desk()
+    desk.asked()
+    worker, _, number = desk.ask("GET", "/toolspeak/requests").json["next"].partition(".")
+    another = f"{int(worker) + 1}.{number}"
+    for mark in (another, f"{worker}.{'9' * 40}", number, f"{worker}.-1", "٣.٣"):
+        assert len(desk.ask("GET", f"/toolspeak/requests?after={quote(mark)}").json["requests"]) == 1
+    assert desk.ask("GET", f"/toolspeak/requests?after={another},{worker}.{number}").json["requests"] == []
+
+
+def test_half_a_surrogate_pair_can_be_told():
+    desk = Desk("half \ud800 of a pair")
+    told = desk.ask("GET", f"/toolspeak/requests/{desk.asked(HELLO)}").json
+    assert told["trace"]["attempts"][0]["raw"] == "half \ufffd of a pair"
+
+
+def test_what_was_refused_is_kept_too():
+    desk = Desk()
+    desk.ask("POST", "/v1/chat/completions", {"model": "m", "messages": "none"})
+    (told,) = desk.ask("GET", "/toolspeak/requests").json["requests"]
+    assert told["status"] == 400
+    assert "messages" in told["error"]
+
+
+@pytest.mark.requirement("R-T2")
+def test_no_key_is_in_what_is_kept_nor_in_what_is_written():
+    written: list[Any] = []
+    keeper = Keeper(written_to(written), lambda: [Secret("configured-canary")], gather=0.0)
+    recorder = Recorder(further=keeper)
+    desk = Desk(
+        f"{CANARY} Bearer canary-1234 configured-canary",
+        recorder=recorder,
+        secrets=lambda: [Secret("configured-canary")],
+    )
+    body = {**ASKED, "api_key": "canary-in-a-field", "user": f"{CANARY} tsk-canary-canary ?key=canary"}
+    identifier = desk.asked(body, Authorization=f"Bearer {CANARY}", **{"x-api-key": CANARY})
+    keeper.settle()
+    shown = desk.ask("GET", f"/toolspeak/requests/{identifier}").body + desk.ask("GET", "/toolspeak/requests").body
+    shown += json.dumps(written).encode()
+    assert b"***" in shown
+    assert b"canary" not in shown
+
+
+@pytest.mark.requirement("H3", "A15")
+def test_a_replay_changes_what_it_is_told_to_and_executes_nothing():
+    desk = Desk(f"For example:\n```json\n{CALL[15:-4]}\n```\nthat is all.")
+    identifier = desk.asked()
+    again = desk.ask("POST", f"/toolspeak/requests/{identifier}/replay", {"policy": "eager", "plan": ""}).json
+    assert (again["calls"], again["replay_of"], again["changed"]) == (1, identifier, {"policy": "eager"})
+    assert len(desk.parrot.asked) == 2  # the model, and nobody else
+    assert desk.ask("GET", f"/toolspeak/requests/{again['id']}").status == 200
+    for wishes in ({"policy": "lax"}, {"base_url": "http://evil.example"}, {"dialect": "nonsense"}):
+        assert desk.ask("POST", f"/toolspeak/requests/{identifier}/replay", wishes).status == 400
+    assert desk.ask("POST", "/toolspeak/requests/nothing/replay", {}).status == 404
+
+
+@pytest.mark.requirement("A1")
+def test_settings_for_one_request_are_for_who_runs_the_server():
+    team = Team()
+    wish = {"x-toolspeak-settings": '{"mode": "force", "plan": "decision"}'}
+    plans: list[str] = []
+    for key in (team.key("anna"), team.key("root", admin=True)):
+        headers = {"Authorization": f"Bearer {key}", **wish}
+        answer = run(ask(team.app, "POST", "/v1/chat/completions", headers, ASKED))
+        plans.append(json.loads(answer.header("x-toolspeak"))["plan"])
+    assert plans == ["inline", "decision"]
+    desk = Desk()
+    for text in ("{", "[]", '{"mode": "often"}', '{"api_key": "x"}'):
+        assert desk.ask("POST", "/v1/chat/completions", ASKED, **{"x-toolspeak-settings": text}).status == 400
+
+
+def test_what_is_empty_stays_as_it_is():
+    assert changed_settings(FIXED, {"mode": "", "plan": None, "policy": "eager"}) == Settings(
+        mode="force", marks="fixed", policy="eager"
+    )
+    with pytest.raises(UsageError):
+        changed_settings(FIXED, {"probe": "startup"})
+
+
+@pytest.mark.requirement("H4")
+def test_a_minute_holds_what_the_numbers_grew_by_in_it():
+    numbers = Numbers()
+    series = Series(lambda: numbers)
+    labels = ("openai_chat", "m", "inline", "emulated", "200")
+    series.tick(600.0)
+    numbers.requests[labels] = 2
+    numbers.events["retries", "m", "refusal"] = 1
+    numbers.events["faults", "m", "refusal"] = 1
+    numbers.events["faults", "m", "no_call"] = 5
+    series.tick(665.0)
+    numbers.requests[labels] = 5
+    rows = series.rows(670.0)
+    assert [(row.minute, row.requests, row.emulated, row.retries, row.refusals) for row in rows] == [
+        (600, 2, 2, 1, 1),
+        (660, 3, 3, 0, 0),
+    ]
+    assert [row.requests for row in series.rows(900.0)] == [2, 3]
+
+
+# ---- files and doors
+
+
+def test_browsers_get_the_page_and_clients_a_line():
+    desk = Desk()
+    html = desk.ask("GET", "/", Accept="text/html,application/xhtml+xml,*/*;q=0.8")
+    assert html.header("content-type") == "text/html; charset=utf-8"
+    assert html.header("content-security-policy").startswith("default-src 'self'; frame-ancestors 'none'")
+    for accept in ("*/*", "", "application/json", "text/plain, text/html"):
+        assert desk.ask("GET", "/", Accept=accept).body.startswith(b"toolspeak is running")
+    script = desk.ask("GET", "/toolspeak/page/app.js")
+    assert script.header("content-type") == "text/javascript; charset=utf-8"
+    assert desk.ask("GET", "/toolspeak/page/app.js", **{"If-None-Match": script.header("etag")}).status == 304
+    for name in ("nothing.js", "../app.py", "..%2fapp.py", ""):
+        assert desk.ask("GET", f"/toolspeak/page/{name}").status == 404
+
+
+def test_a_server_that_runs_is_found_by_its_owner_alone(tmp_path: Path):
+    import os
+
+    door = Door("http://127.0.0.1:8788", "token", os.getpid())
+    path = open_door(tmp_path / "servers", 8788, door)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert doors(tmp_path / "servers") == [door]
+    path.chmod(0o644)
+    assert doors(tmp_path / "servers") == []  # others could have written it, or read the token
+    path.chmod(0o600)
+    path.with_name("9.server").write_text("nonsense")
+    assert doors(tmp_path / "servers") == [door]
+    open_door(tmp_path / "servers", 8788, msgspec.structs.replace(door, pid=1))
+    close_door(path)  # another server's by now
+    assert path.exists()
+    open_door(tmp_path / "servers", 8788, door)
+    close_door(path)
+    assert not path.exists()
+    assert doors(tmp_path / "nowhere") == []
+
+
+def test_an_answer_without_an_upstream_is_no_record_of_a_call():
+    assert ts.parse(CALL).calls  # what the tests above take for granted
+
+
+# ---- bodies that cannot be
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"model": 5}, "`model`"),
+        ({"model": ["m"]}, "`model`"),
+        ({"model": False}, "`model`"),
+        ({"policy": 5}, "`policy`"),
+        ({"plan": "none"}, "`plan`"),
+        ({"dialect": {}}, "`dialect`"),
+        ({"retries": "many"}, "`retries`"),
+        ({"colour": "red"}, "`colour`"),
+        (b"[]", "object"),
+    ],
+)
+def test_a_replay_with_a_field_that_cannot_be_is_refused_by_its_name(body: Any, field: str):
+    desk = Desk()
+    answer = desk.ask("POST", f"/toolspeak/requests/{desk.asked()}/replay", body)
+    assert (answer.status, answer.json["error"]["type"]) == (400, "invalid_request_error")
+    assert field in answer.json["error"]["message"]
+    assert len(desk.ask("GET", "/toolspeak/requests").json["requests"]) == 1  # nothing was asked
+
+
+@pytest.mark.parametrize("model", ["", None])
+def test_a_replay_that_names_no_model_asks_the_one_of_then(model: Any):
+    desk = Desk()
+    answer = desk.ask("POST", f"/toolspeak/requests/{desk.asked()}/replay", {"model": model, "policy": ""})
+    assert (answer.status, answer.json["model"], answer.json["changed"]) == (200, "m", {})
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("probe", {"model": 5}, "`model`"),
+        ("probe", {}, "`model`"),
+        ("session", {"code": 5}, "`code`"),
+        ("session", {}, "`code`"),
+        ("session", b"nothing", "`code`"),
+        ("sessions", {"exchanges": 5}, "`$.exchanges`"),
+        ("sessions", {"exchanges": [{"question": 5}]}, "`$.exchanges[0].question`"),
+        ("sessions", {"exchanges": [], "keep": "all"}, "`$.keep`"),
+    ],
+)
+def test_what_the_page_sends_is_refused_by_the_name_of_the_field(path: str, body: Any, field: str):
+    answer = Desk().ask("POST", f"/toolspeak/{path}", body)
+    assert (answer.status, answer.json["error"]["type"]) == (400, "invalid_request_error")
+    assert field in answer.json["error"]["message"]
+
+
+# ---- how requests end
+
+
+@pytest.mark.requirement("H3")
+def test_why_there_was_no_call_is_told_as_code_and_as_sentence():
+    desk = Desk(CALL.replace("clock", "clocks"))
+    identifier = desk.asked(**{"x-toolspeak-settings": '{"retries": 0}'})
+    told = desk.ask("GET", f"/toolspeak/requests/{identifier}").json
+    (shown,) = desk.ask("GET", "/toolspeak/requests").json["requests"]
+    (candidate,) = told["trace"]["attempts"][0]["candidates"]
+    assert (candidate["reason"], candidate["why"]) == ("unknown_tool", "there is no tool of that name")
+    assert told["trace"]["no_call_code"] == shown["no_call_code"] == "unknown_tool"
+    assert "unknown_tool" not in told["trace"]["why_no_call"]
+    assert shown["why_no_call"] == told["trace"]["why_no_call"] != ""
+
+
+@pytest.mark.requirement("H3")
+def test_a_client_that_left_is_no_error():
+    left, failed = line_of(status=499, error="the client went away"), line_of(status=499, error="gone", asked=True)
+    assert (left["outcome"], left["error"]) == ("left", "")
+    assert (failed["outcome"], failed["error"]) == ("left", "gone")  # the upstream had failed before
+    assert line_of(status=200, error="gone")["outcome"] == "error"
+    assert line_of(status=429)["outcome"] == "error"
+    assert line_of(status=200)["outcome"] == "answered"
+
+
+def line_of(status: int, error: str = "", asked: bool = False) -> Any:
+    attempt = AttemptTrace("inline", Request("m", ()), "", "", (), (), "error", Usage())
+    trace = Trace("inline", "", "", (attempt,) if asked else ())
+    return shown_line(Entry(Record("1", "openai_chat", "m", "inline", 1, (), error, trace), status=status))
